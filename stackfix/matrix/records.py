@@ -1,0 +1,149 @@
+"""Rows of the matrix. Versions are strings here (loading must be cheap); `query` compares them as PEP 440 versions.
+
+Every row carries `source` (where the fact was read) and `confidence` ("certain", "high", "medium" or "low").
+A row of low confidence never decides in silence: what it decides is named in the lock's notes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchBuild:
+    """One torch wheel family: release x platform x CUDA variant."""
+
+    version: str                    # "2.3.1"
+    platform: str                   # conda subdir: "linux-64" or "linux-aarch64"
+    cuda: str                       # "12.1", or "cpu"
+    index: str                      # "default", or the path element of the torch index ("cu118")
+    pythons: tuple[str, ...]        # ("3.8", "3.9"); free-threaded builds are left out
+    cxx11_abi: bool | None          # std::string ABI; None where nobody read it
+    gpu_archs: tuple[str, ...]      # ("sm_50", "sm_90"), a PTX entry as "compute_90"; empty for CPU builds and unread ones
+    requires: tuple[str, ...]       # PEP 508 lines as the wheel declares them (all of Requires-Dist without extras)
+    toolkit: str | None             # CUDA toolkit release its libraries belong to: "12.1.1"; None for CPU
+    cudnn: str | None               # "8.9.2.26"
+    nccl: str | None
+    glibc: str                      # "2.17": floor from the platform tag
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitComponent:
+    """One library wheel of one CUDA toolkit release."""
+
+    toolkit: str                    # "12.1.1"
+    package: str                    # "nvidia-nvjitlink-cu12"
+    version: str                    # "12.1.105"
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A package built against one torch and one CUDA: torchvision, torchaudio, xformers, vllm, triton."""
+
+    package: str
+    version: str
+    torch: str | None               # specifier its metadata states for torch; None where it states nothing
+    cuda: str | None                # CUDA its binaries were built for; None where unknown or not a CUDA build
+    same_cuda: str                  # "minor", "major" or "any": how far its CUDA may differ from torch's
+    requires: tuple[str, ...]       # other stack pins its metadata states (vllm: torchvision, xformers …), PEP 508
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A need that no index metadata states: where `package` in `versions` is in a stack, `needs` must hold.
+
+    It limits what is in the stack and adds nothing to it.
+    """
+
+    package: str                    # "nvidia-cusparse-cu12"
+    versions: str                   # specifier: "==12.1.0.106"
+    needs: str                      # PEP 508: "nvidia-nvjitlink-cu12>=12.1.55"
+    why: str                        # "libcusparse.so.12 uses __nvJitLinkAddData_12_1, first in nvJitLink 12.1.55"
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashAttnRelease:
+    """One flash-attn 2 release; `wheels` are its known or planned assets."""
+
+    version: str                    # "2.5.8"; the tag is "v" + version
+    requires: tuple[str, ...]       # install requirements without torch
+    build_requires: tuple[str, ...]  # what must be installed before `--no-build-isolation`
+    gpu_archs: tuple[str, ...]      # of the prebuilt wheels: ("sm_80", "sm_90")
+    sdist: bool                     # an sdist is on the default index
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashAttnWheel:
+    """One release asset. Its metadata version has no local part, its file name has."""
+
+    file: str                       # "flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"
+    version: str                    # "2.5.8"
+    cuda_tag: str                   # "cu122", "cu12"
+    torch_minor: str                # "2.3"
+    cxx11_abi: bool
+    python: str                     # "3.10"
+    platform: str                   # "linux-64"
+    sha256: str | None              # None: the name is known, its bytes are not
+    basis: str                      # "hashed", "listed" (an inventory names it) or "planned" (the build workflow does)
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFamily:
+    """Oldest Linux driver that runs a CUDA major (minor-version compatibility)."""
+
+    cuda_major: int
+    floor: str                      # "525.60.13"
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitDriver:
+    """Driver shipped with one CUDA toolkit; not the minimum to run it, but needed to JIT its PTX."""
+
+    cuda: str                       # "12.1"
+    update: str                     # "GA", "Update 1"
+    driver: str                     # "530.30.02", Linux
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """`matrices/sources.toml`: the base addresses, the only place that may name them."""
+
+    torch_index: str                # base of the torch wheel index, without a trailing slash
+    release_api: str                # flash-attn repository in the release API: + "/releases/tags/v2.5.8"
+    release_download: str           # + "/v2.5.8/<file name, '+' as %2B>"
+    conda_channels: tuple[tuple[str, str], ...]  # (name, address)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """All rows. `directory` names where they came from (for messages), `digest` the sha256 over the files' bytes."""
+
+    torch: tuple[TorchBuild, ...]
+    components: tuple[ToolkitComponent, ...]
+    companions: tuple[Companion, ...]
+    rules: tuple[Rule, ...]
+    flash_attn: tuple[FlashAttnRelease, ...]
+    flash_attn_wheels: tuple[FlashAttnWheel, ...]
+    driver_families: tuple[DriverFamily, ...]
+    toolkit_drivers: tuple[ToolkitDriver, ...]
+    closures: tuple[tuple[str, tuple[str, ...]], ...]  # project -> projects its closure usually holds: only a hint of
+    #                                                    what to fetch first, never a decision
+    sources: Sources
+    directory: str
+    digest: str

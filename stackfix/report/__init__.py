@@ -1,0 +1,1 @@
+"""What people (console) and scripts (json) are shown."""

@@ -1,0 +1,180 @@
+"""What is asked, what was decided, and why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from stackfix.errors import AnswerIsNo
+from stackfix.matrix.records import TorchBuild
+from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Target:
+    """What one lock is for. Nothing of the running machine is in it."""
+
+    python: str                     # "3.11"
+    platform: str                   # "linux-64", "linux-aarch64"
+    glibc: str                      # "2.28": newest manylinux tag that is accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One requirement or constraint of the user, with the place it was written."""
+
+    text: str                       # PEP 508: "transformers>=4.40"
+    origin: str                     # "--with transformers>=4.40", "requirements.in line 3", "stackfix.toml [train]"
+    constraint: bool = False        # only limits (pip's -c)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackRequest:
+    """What the user asked. None: not asked, to be chosen."""
+
+    torch: str | None = None        # PEP 440 specifier; "2.3" was turned into "==2.3.*"
+    cuda: str | None = None         # "12.1", "12" or "cpu"
+    pythons: tuple[str, ...] = ()   # empty: `default_python` if the stack has it, else the newest that has
+    default_python: str = "3.11"
+    platforms: tuple[str, ...] = ("linux-64",)
+    glibc: str = "2.28"
+    flash_attn: str | None = None   # specifier that must be met; None: included when a prebuilt wheel fits
+    no_flash_attn: bool = False
+    requirements: tuple[Requirement, ...] = ()
+    driver: str | None = None
+    cuda_compat: bool = False
+    gpu_archs: tuple[str, ...] = ()
+    exclude_newer: str | None = None  # ISO 8601
+    kept: tuple[tuple[str, str], ...] = ()  # (name, version) pins of the existing lock, preferred while they fit
+
+    def with_(self, **changes: object) -> StackRequest:
+        """The same request with fields replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
+
+    kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "requirement", "driver", "gpu-arch"
+    value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
+    flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One link of the chain that makes a request impossible. Without any one of them it would be possible."""
+
+    kind: str                       # "asked", "matrix" (a row or rule) or "index" (metadata of a file)
+    text: str                       # plain words
+    source: str                     # the option, the row's source, or "metadata of torch-2.3.1-….whl"
+    asked: Asked | None = None      # for kind "asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A nearest change that was really solved."""
+
+    change: str                     # "--cuda 12.1 in place of 13.0"
+    command: str                    # the whole command line
+    gives: str                      # "torch 2.3.1, CUDA 12.1, cuDNN 8.9.2.26, flash-attn 2.5.8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedPackage:
+    """One pin. `files[0]` is the file an installer of the target picks; the rest are its siblings that fit too."""
+
+    name: str                       # normalised
+    version: str                    # public version of its metadata
+    files: tuple[IndexFile, ...]    # each with sha256
+    requires: tuple[str, ...]       # names it pulls in, for `# via`
+    requested_by: tuple[str, ...]   # "--with transformers", "torch", sorted: who wants it
+    requires_python: str | None = None
+    direct: bool = False            # written by URL and hash (flash-attn release wheels)
+    step: int = 1                   # 2: installed after the first, without build isolation
+    extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetLock:
+    """The lock of one target; packages sorted by name."""
+
+    target: Target
+    build: TorchBuild
+    packages: tuple[LockedPackage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSummary:
+    """What the lock is, in a line. `driver_min`: floor of the CUDA major; None for CPU."""
+
+    torch: str
+    cuda: str
+    cxx11_abi: bool | None
+    cudnn: str | None
+    nvjitlink: str | None
+    nccl: str | None
+    flash_attn: str | None
+    driver_min: str | None
+    pythons: tuple[str, ...]
+    platforms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """The decision for all targets."""
+
+    stack: StackSummary
+    targets: tuple[TargetLock, ...]
+    notes: tuple[str, ...]
+
+
+class NoConsistentStack(AnswerIsNo):
+    """No stack meets the request. `causes` is minimal; `nearest` were solved with the same sources."""
+
+    reference = "no-consistent-stack"
+
+    def __init__(self, *, headline: str, causes: tuple[Cause, ...], nearest: tuple[Offer, ...] = ()) -> None:
+        super().__init__(headline, causes, nearest)
+        self.headline, self.causes, self.nearest = headline, causes, nearest
+
+    def what(self) -> str:
+        return self.headline
+
+
+class ProjectPage(Protocol):
+    """One project on its index. Version strings are as the file names write them."""
+
+    name: str
+
+    def version_strings(self) -> tuple[str, ...]:
+        """All distinct versions that have at least one wheel or sdist, in no order."""
+
+    def files(self, version: str) -> tuple[IndexFile, ...]:
+        """Files of one version string."""
+
+
+class Index(Protocol):
+    """What resolve needs of the package index. Blocking calls; prefetches return at once and never raise."""
+
+    def prefetch_pages(self, names: tuple[str, ...]) -> None:
+        """Start fetching these projects' pages."""
+
+    def prefetch_metadata(self, files: tuple[IndexFile, ...]) -> None:
+        """Start fetching these files' metadata."""
+
+    def page(self, name: str) -> ProjectPage:
+        """The page of `name`. Raises NoSuchProject (sources.errors) or Unreachable."""
+
+    def metadata(self, file: IndexFile) -> CoreMetadata:
+        """Metadata of a wheel, or static metadata of an sdist. Raises a StackfixError about that file."""
+
+
+class Releases(Protocol):
+    """What resolve needs of the flash-attn release source."""
+
+    def assets(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]:
+        """Assets by version, asked all at once; a version without a release has (). Raises Unreachable."""
+
+    def sha256(self, asset: ReleaseAsset) -> str:
+        """The asset's sha256: stated, else of one whole download. Raises Unreachable."""

@@ -1,0 +1,64 @@
+"""What the network said, as records. Nothing here opens a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFile:
+    """One file of a project page (PEP 691 or PEP 503)."""
+
+    project: str                    # normalised name
+    filename: str
+    version: str                    # as written in the file name, not normalised
+    url: str                        # absolute, without fragment and without credentials
+    sha256: str | None              # None: the page states none; such a file is never pinned
+    requires_python: str | None
+    yanked: str | None              # reason ("" when none is given); None when not yanked
+    size: int | None
+    upload_time: str | None         # ISO 8601, as stated
+    core_metadata: str | bool | None  # sha256 of the metadata, True (advertised without hash), None (not advertised)
+    index: str                      # base address of the index it came from, without credentials
+
+    @property
+    def is_wheel(self) -> bool:
+        return self.filename.endswith(".whl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreMetadata:
+    """What a resolver needs of a METADATA file. `requires_dist` are raw PEP 508 lines in file order."""
+
+    name: str                       # normalised
+    version: str
+    requires_dist: tuple[str, ...]
+    requires_python: str | None
+    provides_extra: tuple[str, ...]
+    basis: str                      # "advertised" (hash checked), "unadvertised", "range", "file", "sdist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAsset:
+    """One file of a release on the flash-attn release source."""
+
+    version: str                    # of the release, without "v"
+    file: str
+    url: str                        # where it can be downloaded from, here
+    sha256: str | None              # the API's digest, or of the file in a local folder; None: not stated
+    size: int | None
+    updated_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings:
+    """Where to look, from options, then uv's and pip's settings, then pip's own default. First index wins."""
+
+    indexes: tuple[str, ...]        # base addresses in order of priority; may hold credentials, never shown or written
+    origin: tuple[str, ...]         # where each was set: "--index-url", "PIP_INDEX_URL", "pip.conf", "pip's default"
+    ignored: tuple[str, ...]        # settings of this machine alone that steer no lock, for a note on stderr
+    cert: str | None                # CA bundle
+    proxies: tuple[tuple[str, str], ...]  # scheme -> address
+    no_proxy: str | None
+    timeout: float                  # seconds, per read
+    retries: int

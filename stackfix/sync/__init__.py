@@ -1,0 +1,1 @@
+"""Bring an environment to a lockfile, through uv or pip."""

@@ -1,0 +1,1 @@
+"""A decided lock as lockfile text, and lockfile text read back. Pure."""
