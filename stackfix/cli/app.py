@@ -1,0 +1,90 @@
+"""The command group, and the one place where errors become text and an exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from stackfix import __version__
+from stackfix.errors import StackfixError
+
+COMMANDS = {        # name -> (module, one line of help): a module is imported when its command runs
+    "lock": ("stackfix.cli.lock", "Choose a consistent stack and write its lockfiles."),
+    "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
+    "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="stackfix")
+def group() -> None:
+    """Consistent GPU Python stacks: driver, CUDA, cuDNN, nvJitLink, torch and its extensions, locked together."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit status of one command line; what failed is told on stderr, or as JSON on stdout with --json."""
+    as_json = "--json" in arguments
+    try:
+        status = group.main(args=list(arguments), prog_name="stackfix", standalone_mode=False)
+    except StackfixError as error:
+        return _tell(error, as_json=as_json)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        return _tell_usage(error, as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status if isinstance(status, int) else 0
+
+
+def _tell(error: StackfixError, *, as_json: bool) -> int:
+    from stackfix.cli.terminal import stderr_style
+    from stackfix.report.console import error_lines
+    from stackfix.report.json import error_document, render_json
+
+    if as_json:
+        click.echo(render_json(error_document(error)))
+    else:
+        for line in error_lines(error, stderr_style()):
+            click.echo(line, err=True)
+    return error.exit_status
+
+
+def _tell_usage(error: click.ClickException, *, as_json: bool) -> int:
+    message = error.format_message()
+    if as_json:
+        document = {"schema_version": 1, "error": {"code": "usage", "message": message, "causes": [], "nearest": []}}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(f"error: {message}", err=True)
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(f"hint: {error.ctx.command_path} --help lists the options", err=True)
+    return 2

@@ -1,0 +1,52 @@
+"""A request as the command line that asks it: for offers, for `--json`, and for the header of a lockfile."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from stackfix.resolve.records import StackRequest
+
+
+def request_arguments(request: StackRequest) -> list[str]:
+    """The options of `stackfix lock` that ask `request`, every requirement spelled out as --with or --constraint."""
+    arguments: list[str] = []
+
+    def add(flag: str, value: str | None) -> None:
+        if value is not None:
+            arguments.extend((flag, value))
+
+    add("--torch", short_version(request.torch))
+    add("--cuda", request.cuda)
+    for python in request.pythons:
+        add("--python", python)
+    for platform in request.platforms if request.platforms != ("linux-64",) else ():
+        add("--platform", platform)
+    add("--glibc", request.glibc if request.glibc != StackRequest().glibc else None)
+    add("--flash-attn", short_version(request.flash_attn))
+    if request.no_flash_attn:
+        arguments.append("--no-flash-attn")
+    for requirement in request.requirements:
+        add("--constraint" if requirement.constraint else "--with", requirement.text)
+    add("--driver", request.driver)
+    if request.cuda_compat:
+        arguments.append("--cuda-compat")
+    for arch in request.gpu_archs:
+        add("--gpu-arch", arch)
+    add("--exclude-newer", request.exclude_newer)
+    return arguments
+
+
+def short_version(specifier: str | None) -> str | None:
+    """`2.3` for `==2.3.*` and `2.3.1` for `==2.3.1`: the way a user writes it; other specifiers unchanged."""
+    if specifier is None or not specifier.startswith("==") or "," in specifier or specifier.startswith("==="):
+        return specifier
+    short = specifier[2:].removesuffix(".*")
+    # "==2.3" is one exact version and "==2.3.1.*" a prefix of three parts: neither has a short form
+    exact = not specifier.endswith(".*")
+    return short if exact == (short.count(".") >= 2) else specifier
+
+
+def join_command(arguments: Iterable[str]) -> str:
+    """One shell line, quoted where the shell needs it."""
+    return shlex.join(["stackfix", "lock", *arguments])

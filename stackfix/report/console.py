@@ -1,0 +1,71 @@
+"""What people read: plain lines, coloured when the terminal takes colour. Text for stderr, data for stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stackfix.errors import StackfixError
+from stackfix.resolve.records import Lock, NoConsistentStack, StackSummary
+
+Style = Callable[[str, str], str]       # (text, "bold" | "red" | "yellow" | "green" | "dim") -> text
+
+
+def plain(text: str, _style: str) -> str:
+    """The text as it is: the style function for pipes and NO_COLOR."""
+    return text
+
+
+def stack_line(stack: StackSummary) -> str:
+    """`torch 2.3.1 · CUDA 12.1 · cuDNN 8.9.2.26 · …`, parts that are absent left out."""
+    parts = [f"torch {stack.torch}", "CPU build" if stack.cuda == "cpu" else f"CUDA {stack.cuda}"]
+    parts += [
+        f"{label} {value}"
+        for label, value in (
+            ("cuDNN", stack.cudnn),
+            ("nvJitLink", stack.nvjitlink),
+            ("NCCL", stack.nccl),
+            ("flash-attn", stack.flash_attn),
+        )
+        if value
+    ]
+    if stack.driver_min:
+        parts.append(f"driver >= {stack.driver_min}")
+    return " · ".join(parts)
+
+
+def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
+    """The decision in a few lines: the stack, each target with its number of packages, the notes."""
+    yield style(stack_line(lock.stack), "bold")
+    for target in lock.targets:
+        steps = sum(package.step == 2 for package in target.packages)
+        second = f", {steps} of them in a second step" if steps else ""
+        yield (
+            f"  Python {target.target.python} on {target.target.platform}: "
+            f"{len(target.packages)} packages{second}"
+        )
+    for note in lock.notes:
+        yield f"{style('note:', 'yellow')} {note}"
+
+
+def error_lines(error: StackfixError, style: Style) -> Iterator[str]:
+    """`error:` line, the chain of causes, what can be done."""
+    yield f"{style('error:', 'red')} {error.what()}"
+    if isinstance(error, NoConsistentStack):
+        yield from _explanation(error, style)
+    step = error.next_step()
+    if step is not None:
+        yield f"{style('hint:', 'yellow')} {step}"
+
+
+def _explanation(error: NoConsistentStack, style: Style) -> Iterator[str]:
+    if error.causes:
+        yield "because"
+    for cause in error.causes:
+        yield f"  - {cause.text} {style(f'[{cause.source}]', 'dim')}"
+    if error.nearest:
+        yield "nearest that work (each was solved with the same sources):"
+    for offer in error.nearest:
+        yield f"  {style(offer.change, 'green')}: {offer.gives}"
+        yield f"    {offer.command}"
+    if error.causes and not error.nearest:
+        yield "no single change of these was found to work"

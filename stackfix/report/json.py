@@ -1,0 +1,78 @@
+"""The JSON documents that scripts read. Shapes: docs/json.md; `schema_version` grows when one breaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from stackfix.errors import StackfixError
+from stackfix.resolve.records import Cause, Lock, LockedPackage, NoConsistentStack, TargetLock
+
+SCHEMA_VERSION = 1
+
+
+def render_json(document: Mapping[str, Any]) -> str:
+    """The document as one indented JSON text with `schema_version` first."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
+
+
+def lock_document(lock: Lock, files: Iterable[str], differences: Iterable[Mapping[str, Any]] | None = None) -> dict[str, Any]:
+    """`stackfix lock --json`: stack, targets with their packages, files (paths as written), notes."""
+    document: dict[str, Any] = {
+        "stack": {**asdict(lock.stack), "pythons": list(lock.stack.pythons), "platforms": list(lock.stack.platforms)},
+        "targets": [_target(target) for target in lock.targets],
+        "files": list(files),
+        "notes": list(lock.notes),
+    }
+    if differences is not None:
+        document["differences"] = list(differences)
+    return document
+
+
+def _target(target: TargetLock) -> dict[str, Any]:
+    return {
+        "python": target.target.python,
+        "platform": target.target.platform,
+        "glibc": target.target.glibc,
+        "packages": [_package(package) for package in target.packages],
+    }
+
+
+def _package(package: LockedPackage) -> dict[str, Any]:
+    chosen = package.files[0]
+    entry: dict[str, Any] = {
+        "name": package.name,
+        "version": package.version,
+        "manager": "pip",
+        "url": chosen.url,
+        "sha256": chosen.sha256,
+        "hashes": sorted({file.sha256 for file in package.files if file.sha256}),
+        "requested_by": list(package.requested_by),
+    }
+    if package.direct:
+        entry["direct"] = True
+    if package.step != 1:
+        entry["step"] = package.step
+    return entry
+
+
+def error_document(error: StackfixError) -> dict[str, Any]:
+    """`{"error": {"code", "message", "next_step"?, "causes", "nearest"}}` for any of our errors."""
+    body: dict[str, Any] = {"code": error.reference, "message": error.what()}
+    step = error.next_step()
+    if step is not None:
+        body["next_step"] = step
+    if isinstance(error, NoConsistentStack):
+        body["causes"] = [cause_document(cause) for cause in error.causes]
+        body["nearest"] = [asdict(offer) for offer in error.nearest]
+    return {"error": body}
+
+
+def cause_document(cause: Cause) -> dict[str, Any]:
+    """One link of the chain; `asked` says which option to take away."""
+    entry: dict[str, Any] = {"kind": cause.kind, "text": cause.text, "source": cause.source}
+    if cause.asked is not None:
+        entry["asked"] = asdict(cause.asked)
+    return entry
