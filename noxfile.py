@@ -1,0 +1,89 @@
+"""Sessions: `nox` runs lint and tests; `nox -l` lists the rest. All install from the development lock, by hash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["lint", "tests"]
+nox.options.error_on_missing_interpreters = False
+
+LOCK = "tests/requirements-dev.txt"
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+# What pip is told about this machine steers no lock and no installation; how to reach an index may.
+KEPT = {"PIP_CERT", "PIP_CLIENT_CERT", "PIP_DEFAULT_TIMEOUT", "PIP_PROXY", "PIP_RETRIES"}
+CLEAN: dict[str, str | None] = {
+    **{name: None for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in KEPT},
+    "PIP_CONFIG_FILE": os.devnull,
+    "PYTHONPATH": None,
+}
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the fast tests; `nox -s tests -- -k lock` passes options on to pytest."""
+    install_locked(session)
+    session.run("pytest", *session.posargs, env=CLEAN)
+
+
+@nox.session(python=PYTHONS)
+def tests_pythons(session: nox.Session) -> None:
+    """Run the fast tests on each supported Python that this machine has."""
+    tests(session)
+
+
+@nox.session
+def tests_lowest(session: nox.Session) -> None:
+    """Run the fast tests on the lowest versions that pyproject.toml declares for the run-time dependencies."""
+    lowest = Path(session.create_tmp()) / "lowest.txt"
+    session.install("--require-hashes", "-r", LOCK, env=CLEAN)
+    session.run("uv", "--quiet", "pip", "compile", "--no-config", "--no-header", "--resolution", "lowest-direct",
+                "--output-file", str(lowest), "pyproject.toml", env=CLEAN)
+    session.run("uv", "pip", "install", "--no-config", "--python", sys_executable(session), "--reinstall-package",
+                "stackfix", "--constraint", str(lowest), "--editable", ".[dev]", env=CLEAN)
+    session.run("uv", "pip", "list", "--python", sys_executable(session), env=CLEAN)
+    session.run("pytest", *session.posargs, env=CLEAN)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Run ruff (every rule, each exception with its reason) and mypy strict, tests included."""
+    install_locked(session)
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def locks(session: nox.Session) -> None:
+    """Make the development lock and the committed example locks anew; `-- --upgrade` takes the newest versions."""
+    install_locked(session)
+    session.run(
+        "pip-compile", "--quiet", "--no-config", "--extra", "dev", "--generate-hashes", "--allow-unsafe",
+        "--strip-extras", "--no-emit-index-url", "--no-emit-find-links", "--no-emit-trusted-host",
+        "--output-file", LOCK, *session.posargs, "pyproject.toml",
+        env={**CLEAN, "CUSTOM_COMPILE_COMMAND": "nox -s locks"},
+    )
+    # pip-compile has been seen to write the hash of an error page, with exit status 0
+    session.run("python", "-m", "tests.dev_lock", LOCK, "--mend")
+
+
+@nox.session
+def real(session: nox.Session) -> None:
+    """Run the heavy tests: real wheels, downloaded and installed (gigabytes of disk, minutes of time)."""
+    install_locked(session)
+    session.run("pytest", "-m", "real", *session.posargs, env=CLEAN)
+
+
+def install_locked(session: nox.Session) -> None:
+    """Install the development lock with its hashes, then this project without touching the network."""
+    session.install("--require-hashes", "-r", LOCK, env=CLEAN)
+    session.install("--no-deps", "--no-build-isolation", "--editable", ".", env=CLEAN)
+
+
+def sys_executable(session: nox.Session) -> str:
+    """Path of the session's Python."""
+    return str(Path(session.bin) / "python")
