@@ -1,0 +1,103 @@
+"""`stackfix matrix show | why | check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stackfix.cli.options import common_options, take_common
+from stackfix.errors import BadInput
+
+
+@click.group("matrix")
+def command() -> None:
+    """The compatibility matrix: the table, why a combination fits or not, whether the index agrees."""
+
+
+MATRIX_OPTION = click.option("--matrix", "matrix_directory", metavar="DIR", help="Another copy of the matrix.")
+
+
+@command.command("show")
+@click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]…")
+@MATRIX_OPTION
+@common_options
+def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
+    """The torch builds of the matrix, newest first; KEY=VALUE narrows: torch, cuda, platform, python, index."""
+    from stackfix.matrix.load import load_matrix
+    from stackfix.report.json import render_json
+    from stackfix.report.matrix import show_document, show_lines
+
+    common = take_common(options)
+    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    wanted = parse_pairs(pairs, ("torch", "cuda", "platform", "python", "index"))
+    if common.as_json:
+        click.echo(render_json(show_document(matrix, wanted)))
+    else:
+        for line in show_lines(matrix, wanted):
+            click.echo(line)
+    return 0
+
+
+@command.command("why")
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE…")
+@MATRIX_OPTION
+@common_options
+def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
+    """Why one combination fits or does not: `torch=2.9 flash-attn=2.6.3 python=3.13`. From the matrix alone."""
+    from stackfix.matrix.load import load_matrix
+    from stackfix.report.json import render_json
+    from stackfix.report.matrix import why_document, why_lines
+    from stackfix.resolve.why import KEYS
+    from stackfix.resolve.why import why as judge
+
+    common = take_common(options)
+    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    verdict = judge(matrix, parse_pairs(pairs, KEYS))
+    if common.as_json:
+        click.echo(render_json(why_document(verdict)))
+    else:
+        for line in why_lines(verdict):
+            click.echo(line)
+    return 1 if verdict.fits is False else 0
+
+
+@command.command("check")
+@MATRIX_OPTION
+@click.option("--index-url", metavar="URL")
+@common_options
+def check(matrix_directory: str | None, index_url: str | None, **options: Any) -> int:
+    """Read from the index again what can be read, and report where it and the matrix disagree."""
+    from stackfix.cli.wiring import open_index
+    from stackfix.matrix.drift import find_drift
+    from stackfix.matrix.load import load_matrix
+    from stackfix.report.json import render_json
+    from stackfix.report.matrix import drift_document, drift_lines
+
+    common = take_common(options)
+    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    with open_index(common, index_url=index_url, extra_index_urls=()) as index:
+        found = find_drift(matrix, index)
+    if common.as_json:
+        click.echo(render_json(drift_document(found)))
+    else:
+        for line in drift_lines(found):
+            click.echo(line)
+    return 1 if found else 0
+
+
+def parse_pairs(pairs: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, str]:
+    """`torch=2.9` pairs as a mapping. Raises BadInput for an unknown, doubled or empty one."""
+    wanted: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key = key.strip().replace("_", "-")
+        if not equals or not value.strip():
+            raise BadInput(repr(pair), "is not KEY=VALUE", f"keys: {', '.join(keys)}")
+        if key not in keys:
+            raise BadInput(repr(pair), f"unknown key {key!r}", f"keys: {', '.join(keys)}")
+        if key in wanted:
+            raise BadInput(repr(pair), f"{key} is given twice", "give it once")
+        wanted[key] = value.strip()
+    return wanted

@@ -1,0 +1,140 @@
+"""The options of `stackfix lock` as a record, from the command line or from a project file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+STACK_OPTIONS = (       # any of these on the command line: the project file is not read
+    "torch", "cuda", "pythons", "platforms", "flash_attn", "no_flash_attn", "with_", "constraints",
+    "requirement_files", "driver", "cuda_compat", "gpu_archs",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOptions:
+    """Values as the user gave them; nothing is checked yet."""
+
+    torch: str | None = None
+    cuda: str | None = None
+    pythons: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    glibc: str | None = None
+    flash_attn: str | None = None
+    no_flash_attn: bool = False
+    with_: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    requirement_files: tuple[str, ...] = ()
+    driver: str | None = None
+    cuda_compat: bool = False
+    gpu_archs: tuple[str, ...] = ()
+    exclude_newer: str | None = None
+    formats: tuple[str, ...] = ()
+    directory: str | None = None
+    name: str | None = None
+    check: bool = False
+    upgrade: bool = False
+    upgrade_packages: tuple[str, ...] = ()
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    flash_attn_source: str | None = None
+    matrix_directory: str | None = None
+    torch_index: str | None = None
+    channels: tuple[str, ...] = ()
+    base: Path = Path()             # folder that relative paths of requirement files start from
+
+    def asks_for_a_stack(self) -> bool:
+        """Whether any option says what the stack should be."""
+        return any(getattr(self, name) for name in STACK_OPTIONS)
+
+    def over(self, below: LockOptions) -> LockOptions:
+        """These options where given, else those of `below`."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) and f.name != "base"}
+        return replace(below, **given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonOptions:
+    """What every command takes."""
+
+    as_json: bool
+    quiet: bool
+    verbose: int
+    offline: bool
+    cache_dir: Path
+
+
+def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--json, -q, -v, --color, --offline, --cache-dir."""
+    for decorate in reversed((
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+        click.option("-q", "--quiet", is_flag=True, help="Say only what failed."),
+        click.option("-v", "--verbose", count=True, help="Say more."),
+        click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+                     help="Colour on stderr (NO_COLOR is respected)."),
+        click.option("--offline", is_flag=True, help="Use the cache only."),
+        click.option("--cache-dir", metavar="DIR", default=None, help="[env: STACKFIX_CACHE_DIR]"),
+    )):
+        function = decorate(function)
+    return function
+
+
+def take_common(options: dict[str, Any]) -> CommonOptions:
+    """Takes the common options out of `options` and applies --color."""
+    import os
+
+    from stackfix.cli.terminal import choose_colour
+    from stackfix.sources.cache import default_cache_dir
+
+    choose_colour(options.pop("color"))
+    cache_dir = options.pop("cache_dir")
+    return CommonOptions(
+        as_json=options.pop("as_json"),
+        quiet=options.pop("quiet"),
+        verbose=options.pop("verbose"),
+        offline=options.pop("offline"),
+        cache_dir=Path(cache_dir) if cache_dir else default_cache_dir(os.environ),
+    )
+
+
+LOCK_OPTIONS: tuple[Decorator, ...] = (
+    click.option("--torch", metavar="VERSION", help="`2.3` is the newest 2.3.x; a PEP 440 specifier."),
+    click.option("--cuda", metavar="VERSION", help="`12.1`, `12`, or `cpu`."),
+    click.option("--python", "pythons", metavar="X.Y", multiple=True, help="Python minor; may be repeated."),
+    click.option("--platform", "platforms", metavar="SUBDIR", multiple=True, help="linux-64, linux-aarch64."),
+    click.option("--glibc", metavar="X.Y", help="Newest glibc that wheels may need; 2.28 without it."),
+    click.option("--flash-attn", metavar="VERSION", help="Must be met, or the answer is no."),
+    click.option("--no-flash-attn", is_flag=True, help="Leave flash-attn out."),
+    click.option("--with", "with_", metavar="REQUIREMENT", multiple=True, help="A further requirement (PEP 508)."),
+    click.option("--constraint", "constraints", metavar="REQUIREMENT", multiple=True, help="Limits, adds nothing."),
+    click.option("-r", "--requirement", "requirement_files", metavar="FILE", multiple=True,
+                 help="requirements.in, read as pip-compile reads it."),
+    click.option("--driver", metavar="VERSION", help="NVIDIA driver it must run on; `auto`: this machine's."),
+    click.option("--cuda-compat", is_flag=True, help="A forward-compatibility package stands in for the driver."),
+    click.option("--gpu-arch", "gpu_archs", metavar="SM", multiple=True, help="`sm_90`; `auto`: this machine's."),
+    click.option("--exclude-newer", metavar="DATE", help="Only files uploaded before (ISO 8601)."),
+    click.option("--format", "formats", metavar="NAME", multiple=True, help="requirements, pylock, constraints."),
+    click.option("-o", "--output", "directory", metavar="DIR", help="Folder of the lockfiles; `.` without it."),
+    click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; or a named stack."),
+    click.option("--check", is_flag=True, help="Write nothing; exit 1 where the files do not hold, naming each line."),
+    click.option("--upgrade", is_flag=True, help="Do not keep the pins of the existing lock."),
+    click.option("--upgrade-package", "upgrade_packages", metavar="NAME", multiple=True, help="Renew this one pin."),
+    click.option("--index-url", metavar="URL", help="Package index; else uv's and pip's settings."),
+    click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="Looked at first."),
+    click.option("--flash-attn-source", metavar="URL|DIR", help="Mirror of the release API, or a folder of wheels."),
+    click.option("--matrix", "matrix_directory", metavar="DIR", help="Another copy of the matrix."),
+    click.option("--torch-index", metavar="URL", hidden=True),
+    click.option("--channel", "channels", metavar="NAME", multiple=True, hidden=True),
+)
+
+
+def lock_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All options of `stackfix lock`, in the order of its help."""
+    for decorate in reversed(LOCK_OPTIONS):
+        function = decorate(function)
+    return function
