@@ -92,7 +92,7 @@ def parse_page(body: bytes, content_type: str) -> Stated:
 
 
 def _files_of(body: bytes, content_type: str) -> Iterator[tuple[str, str]]:
-    if content_type.split(";")[0].strip().endswith("+json"):
+    if content_type.partition(";")[0].strip().endswith("+json"):
         for file in json.loads(body)["files"]:
             yield file["filename"], file["hashes"].get("sha256", "")
         return
