@@ -1,0 +1,46 @@
+"""Versions as users write them, as PEP 440 specifiers."""
+
+from __future__ import annotations
+
+from stackfix.errors import BadInput
+
+LONGEST = 256
+OPERATORS = ("<", ">", "=", "!", "~")
+
+
+def version_specifier(text: str, thing: str = "--torch") -> str:
+    """`==2.3.*` for `2.3` (the newest 2.3.x), `==2.3.1` for `2.3.1`; a specifier set as it is, without blanks.
+
+    Three parts or more name one version: `2.3.1` is not `2.3.1.post1`. `thing` names the option in messages.
+    """
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    value = text.strip()
+    if not value or len(value) > LONGEST:
+        raise BadInput(f"{thing} {text[:40]}".rstrip(), "is not a version",
+                       "write `2.3` (the newest 2.3.x), `2.3.1`, or a specifier such as `>=2.2,<2.5`")
+    specifier = value if value.startswith(OPERATORS) else specifier_of_version(value, thing)
+    specifier = ",".join("".join(part.split()) for part in specifier.split(",") if part.strip())
+    try:
+        parsed = SpecifierSet(specifier)
+    except InvalidSpecifier as error:
+        raise BadInput(f"{thing} {text}", "is not a version or PEP 440 specifier",
+                       "write `2.3` (the newest 2.3.x), `2.3.1`, or a specifier such as `>=2.2,<2.5`") from error
+    if any("+" in clause.version for clause in parsed):
+        raise BadInput(f"{thing} {text}", "a local version (`+cu121`) names a build, not a release",
+                       f"write `{value.partition('+')[0]}`, and choose the build with --cuda")
+    return specifier
+
+
+def specifier_of_version(value: str, thing: str) -> str:
+    """The specifier of a bare version or prefix."""
+    from packaging.version import InvalidVersion, Version
+
+    prefix = value.removesuffix(".*")
+    try:
+        version = Version(prefix)
+    except InvalidVersion as error:
+        raise BadInput(f"{thing} {value}", "is not a version",
+                       "write `2.3` (the newest 2.3.x), `2.3.1`, or a specifier such as `>=2.2,<2.5`") from error
+    whole = version.is_prerelease or version.is_postrelease or version.local or len(version.release) > 2
+    return f"=={version}" if whole and prefix == value else f"=={version}.*"

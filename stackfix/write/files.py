@@ -1,0 +1,79 @@
+"""From a lock to lockfiles: what is planned, and writing it whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from stackfix.errors import BadInput
+from stackfix.resolve.records import Lock, TargetLock
+from stackfix.write.constraints import render_constraints
+from stackfix.write.names import check_name, constraints_name, pylock_name, requirements_name, suffix_of
+from stackfix.write.records import PlannedFile
+from stackfix.write.replace import replace_files
+from stackfix.write.requirements import render_requirements, requirements_entries
+
+FORMATS = ("requirements", "pylock", "constraints")
+DEFAULT_FORMATS = ("requirements", "pylock")
+LATER_FORMATS = ("conda-lock", "explicit", "pixi", "environment")
+
+__all__ = ["DEFAULT_FORMATS", "FORMATS", "PlannedFile", "check_formats", "plan_files", "write_files"]
+
+
+def check_formats(formats: tuple[str, ...]) -> tuple[str, ...]:
+    """The formats to write, without repetition; the default ones for none. Raises BadInput for one not written."""
+    for name in formats:
+        if name in LATER_FORMATS:
+            raise BadInput(f"--format {name}", "this version of stackfix does not write conda lockfiles yet",
+                           f"it writes: {', '.join(FORMATS)}")
+        if name not in FORMATS:
+            raise BadInput(f"--format {name}", "no such format", f"one of: {', '.join(FORMATS)}")
+    return tuple(dict.fromkeys(formats)) or DEFAULT_FORMATS
+
+
+def plan_files(
+    lock: Lock, *, formats: tuple[str, ...], name: str | None, command: str,
+) -> tuple[PlannedFile, ...]:
+    """The lockfiles of `lock` as text. With several targets each file name carries its target."""
+    formats = check_formats(formats)
+    check_name(name)
+    several = len(lock.targets) > 1
+    return tuple(
+        file
+        for target_lock in lock.targets
+        for file in plan_target(target_lock, formats, suffix_of(name, target_lock.target if several else None), command)
+    )
+
+
+def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command: str) -> Iterator[PlannedFile]:
+    """The files of one target. The second step has its own file beside whichever lock leads to it."""
+    first, second = requirements_name(suffix), requirements_name(suffix, step=2)
+    later = requirements_entries(lock, step=2)
+    second_step = second if later else None
+    if "requirements" in formats:
+        entries = requirements_entries(lock)
+        yield PlannedFile(path=first, text=render_requirements(
+            entries, lock.target, command=command, second_step=second_step))
+    if "pylock" in formats:
+        from stackfix.write.pylock import render_pylock
+
+        yield PlannedFile(path=pylock_name(suffix), text=render_pylock(lock, second_step=second_step))
+    if later and ("requirements" in formats or "pylock" in formats):
+        after = first if "requirements" in formats else pylock_name(suffix)
+        yield PlannedFile(path=second, text=render_requirements(later, lock.target, command=command, after=after))
+    if "constraints" in formats:
+        yield PlannedFile(path=constraints_name(suffix), text=render_constraints(lock, command=command))
+
+
+def write_files(directory: Path, files: Iterable[PlannedFile], *, inputs: Iterable[Path] = ()) -> None:
+    """Writes all files into `directory`, or none: on a failure what was there before is put back.
+
+    `inputs` are files the request was read from; one of them is never overwritten. Raises BadInput or Unreachable.
+    """
+    contents = {file.path: file.text.encode() for file in files}
+    kept = {path.resolve() for path in inputs}
+    for name in contents:
+        if (directory / name).resolve() in kept:
+            raise BadInput(str(directory / name), "is an input of this lock and would be overwritten by it",
+                           "write elsewhere with -o DIR, or choose --name NAME")
+    replace_files(directory, contents)

@@ -1,0 +1,52 @@
+"""File names of the lockfiles of one lock."""
+
+from __future__ import annotations
+
+import re
+
+from stackfix.errors import BadInput
+from stackfix.resolve.records import Target
+
+SECOND_STEP = "flash-attn"
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
+TARGET = re.compile(r"(?:^|-)cp3\d+-[a-z]+-[a-z0-9]+$")
+
+
+def check_name(name: str | None) -> None:
+    """Raises BadInput unless `name` can be part of file names and mistaken for no other part of one."""
+    if name is None:
+        return
+    if NAME.fullmatch(name) is None:
+        raise BadInput(f"--name {name}", "a name is made of letters, digits, '-' and '_' (at most 64)",
+                       "it becomes part of file names: requirements-NAME.txt, pylock.NAME.toml")
+    if name == SECOND_STEP or name.startswith(SECOND_STEP + "-"):
+        raise BadInput(f"--name {name}", f"requirements-{SECOND_STEP}… is the name of a second step", "choose another")
+    if TARGET.search(name):
+        raise BadInput(f"--name {name}", "reads like a target, which is added where there are several",
+                       "choose another")
+
+
+def tag_of(target: Target) -> str:
+    """`cp311-linux-64`."""
+    return f"cp{target.python.replace('.', '')}-{target.platform}"
+
+
+def suffix_of(name: str | None, target: Target | None) -> str:
+    """What follows the base name: `` or `train` or `cp311-linux-64` or `train-cp311-linux-64`."""
+    return "-".join(part for part in (name, tag_of(target) if target else None) if part)
+
+
+def requirements_name(suffix: str, *, step: int = 1) -> str:
+    """`requirements-train.txt`; of the second step `requirements-flash-attn-train.txt`."""
+    parts = ("requirements", SECOND_STEP if step > 1 else "", suffix)
+    return "-".join(part for part in parts if part) + ".txt"
+
+
+def pylock_name(suffix: str) -> str:
+    """`pylock.train.toml`: PEP 751 allows one part between the dots."""
+    return f"pylock.{suffix}.toml" if suffix else "pylock.toml"
+
+
+def constraints_name(suffix: str) -> str:
+    """`constraints-train.txt`."""
+    return f"constraints-{suffix}.txt" if suffix else "constraints.txt"

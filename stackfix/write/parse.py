@@ -1,0 +1,126 @@
+"""A requirements lock as text, parsed strictly: every line a pin with hashes, or a comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stackfix.errors import BadInput
+from stackfix.write.records import Entry, RequirementsLock
+
+LONGEST = 4096                  # characters of a pin without its hashes
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+VERSION = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
+PIN = re.compile(
+    rf"(?P<name>{NAME})(?:\[(?P<extras>{NAME}(?:, ?{NAME})*)\])?"
+    rf"(?: ?== ?(?P<version>{VERSION})| ?@ ?(?P<url>[a-z]+://[^\s;]+))(?: ?; ?(?P<marker>.+))?")
+HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
+COMMENT = re.compile(r"(?:^|\s)#")
+HEADER_TARGET = re.compile(
+    r"# This file is locked by stackfix for cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
+HEADER_NEXT = re.compile(r"# second step: (?P<file>requirements-flash-attn[A-Za-z0-9_-]*\.txt)")
+HEADER_AFTER = re.compile(r"# second step of: \S+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogicalLine:
+    """Continued lines as one. `comments` are those on it and below it, up to the next."""
+
+    number: int
+    text: str
+    comments: tuple[str, ...]
+
+
+def parse_requirements_lock(text: str, name: str) -> RequirementsLock:
+    """The lock that `text` is; `name` is for messages. Raises BadInput at the first line that no lock has."""
+    lines = tuple(logical_lines(text, name))
+    header = lines[0].comments if lines and not lines[0].text else ()
+    entries: dict[str, Entry] = {}
+    for line in lines:
+        if not line.text:
+            continue
+        entry = parse_entry(line, name)
+        earlier = entries.setdefault(entry.name + (entry.marker or ""), entry)
+        if earlier is not entry:
+            raise BadInput(f"{name} line {line.number}", f"{entry.name} is locked on line {earlier.line} already")
+    target = first_match(HEADER_TARGET, header)
+    step = first_match(HEADER_NEXT, header)
+    return RequirementsLock(
+        target=(f"3.{int(target['minor'])}", target["platform"]) if target else None,
+        second_step=step["file"] if step else None,
+        is_second_step=first_match(HEADER_AFTER, header) is not None,
+        entries=tuple(entries.values()),
+    )
+
+
+def logical_lines(text: str, name: str) -> Iterator[LogicalLine]:
+    """Lines with their continuations joined; the comments before the first come with an empty text."""
+    number, parts, comments, continued = 0, [""], list[str](), False
+    for position, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        comment = COMMENT.search(line)
+        code = (line[:comment.start()] if comment else line).strip()
+        if continued and not code:
+            raise BadInput(f"{name} line {position}", "a continued line ends without what it promised")
+        if code:
+            if not continued:
+                if comments or parts != [""]:
+                    yield LogicalLine(number=number, text=" ".join(parts).strip(), comments=tuple(comments))
+                number, parts, comments = position, [], []
+            continued = code.endswith("\\")
+            parts.append(code.rstrip("\\").strip())
+        if comment:
+            comments.append(line[comment.start():].strip())
+    if continued:
+        raise BadInput(f"{name} line {number}", "the file ends within this line", "it may be cut off: lock again")
+    if comments or parts != [""]:
+        yield LogicalLine(number=number, text=" ".join(parts).strip(), comments=tuple(comments))
+
+
+def parse_entry(line: LogicalLine, name: str) -> Entry:
+    """One pin. Raises BadInput where the line is not exactly a pin and its hashes."""
+    where = f"{name} line {line.number}"
+    pin, *options = re.split(r"\s+(?=--)", line.text)
+    match = PIN.fullmatch(pin) if len(pin) <= LONGEST else None
+    if match is None:
+        raise BadInput(where, f"is not `name==version` or `name @ URL`: {pin[:80]!r}",
+                       "only a lock with every requirement pinned and hashed can be installed")
+    digests = []
+    for option in options:
+        digest = HASH.fullmatch(option)
+        if digest is None:
+            raise BadInput(where, f"is not `--hash=sha256:` with 64 hex digits: {option[:90]!r}")
+        digests.append(digest["digest"])
+    if not digests:
+        raise BadInput(where, f"{match['name']} has no sha256", "lock again: an unhashed file is never installed")
+    extras = tuple(extra.strip() for extra in match["extras"].split(",")) if match["extras"] else ()
+    return Entry(
+        name=normalised(match["name"]), version=match["version"], url=match["url"], sha256=tuple(sorted(digests)),
+        extras=extras, via=via_names(line.comments), marker=match["marker"], line=line.number,
+    )
+
+
+def via_names(comments: tuple[str, ...]) -> tuple[str, ...]:
+    """What the `# via` note names."""
+    names: list[str] = []
+    for index, comment in enumerate(comments):
+        if comment.startswith("# via "):
+            return (comment.removeprefix("# via "),)
+        if comment == "# via":
+            for follower in comments[index + 1:]:
+                if not follower.startswith("#   "):
+                    break
+                names.append(follower.removeprefix("#   "))
+            break
+    return tuple(names)
+
+
+def first_match(pattern: re.Pattern[str], lines: tuple[str, ...]) -> re.Match[str] | None:
+    """The first line that is wholly `pattern`."""
+    return next((match for line in lines if (match := pattern.fullmatch(line))), None)
+
+
+def normalised(name: str) -> str:
+    """The project name as PEP 503 has it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,110 @@
+"""Pins of the lock that is there already: a new lock keeps them while they fit."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from stackfix.errors import BadInput
+from stackfix.write.names import check_name
+from stackfix.write.parse import NAME, VERSION, normalised
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LARGEST = 32 * 1024 * 1024      # bytes; a lock of 400 packages has 2 MB
+TARGET_SUFFIX = r"(?:-cp3\d{1,3}-[a-z]+-[a-z0-9]+)?"
+PIN = re.compile(
+    rf"(?P<name>{NAME})(?:\[[^\]]*\])?\s*"
+    rf"(?:==\s*(?P<version>{VERSION})|@\s*(?P<url>[^\s;]+))\s*(?=$|[\\;#]|--)")
+
+
+def read_kept_pins(directory: Path, name: str | None) -> tuple[tuple[str, str], ...]:
+    """(name, version) of what the existing requirements files pin, else what the pylock files do; sorted.
+
+    Several targets may pin two versions of one name: both are given. Lines that are no pins are passed over, since
+    a file by hand may stand there. Raises BadInput for a file that cannot be read.
+    """
+    check_name(name)
+    suffix = f"-{re.escape(name)}" if name else ""
+    requirements = re.compile(rf"requirements(?:-flash-attn)?{suffix}{TARGET_SUFFIX}\.txt")
+    found = {pin for path in named(directory, requirements) for pin in requirements_pins(read_text(path))}
+    if not found:
+        middle = rf"\.{re.escape(name)}{TARGET_SUFFIX}" if name else rf"(?:\.{TARGET_SUFFIX.replace('-', '', 1)})?"
+        pylock = re.compile(rf"pylock{middle}\.toml")
+        found = {pin for path in named(directory, pylock) for pin in pylock_pins(read_toml(path))}
+    return tuple(sorted(found))
+
+
+def named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
+    """The folder's regular files whose whole name is `pattern`, sorted; none where there is no folder."""
+    try:
+        return sorted(path for path in directory.iterdir() if pattern.fullmatch(path.name) and path.is_file())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BadInput(str(directory), f"cannot be listed: {error.strerror}", "name a folder with -o DIR") from error
+
+
+def requirements_pins(text: str) -> Iterator[tuple[str, str]]:
+    """(name, version) of each `name==version`, and of each `name @ URL` of a wheel."""
+    for line in text.splitlines():
+        match = PIN.match(line[:4096].strip())
+        if match is None:
+            continue
+        version = match["version"] or wheel_version(match["url"])
+        if version:
+            yield normalised(match["name"]), version
+
+
+def pylock_pins(document: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """(name, version) of each package; of an archive without version the one in its file name."""
+    packages = document.get("packages")
+    for package in packages if isinstance(packages, list) else ():
+        if not isinstance(package, dict) or not isinstance(package.get("name"), str):
+            continue
+        version, archive = package.get("version"), package.get("archive")
+        if version is None and isinstance(archive, dict):
+            version = wheel_version(str(archive.get("url", "")))
+        if isinstance(version, str) and re.fullmatch(VERSION, version):
+            yield normalised(package["name"]), version
+
+
+def wheel_version(url: str) -> str | None:
+    """The public version in a wheel's file name; its local part is not in its metadata. None for other files."""
+    file = unquote(urlsplit(url).path).rpartition("/")[2]
+    parts = file.removesuffix(".whl").split("-")
+    if not file.endswith(".whl") or len(parts) not in {5, 6}:
+        return None
+    return parts[1].partition("+")[0] or None
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """The parsed file. Raises BadInput naming it where it is no TOML."""
+    try:
+        return tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(str(path), f"is not TOML: {error}", "remove it, or lock again") from error
+
+
+def read_text(path: Path) -> str:
+    """The file's text. Raises BadInput where it is missing, too large, no text or no file."""
+    try:
+        if not path.is_file():
+            raise BadInput(str(path), "is not a regular file" if path.exists() else "no such file")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise BadInput(str(path), f"cannot be read: {error.strerror}") from error
+    if len(content) > LARGEST:
+        raise BadInput(str(path), f"is larger than {LARGEST // 1024 // 1024} MB: no lockfile is")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"{path} line {line}", "is not UTF-8 text") from error
