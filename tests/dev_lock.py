@@ -30,6 +30,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from tests.replay.live import default_index
+
 PAGE_TYPES = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 HASH = re.compile(r"--hash=(\w+):([0-9a-f]+)")
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)")
@@ -163,13 +165,6 @@ class Pages:
                     raise
                 time.sleep(2)
         raise AssertionError(project)
-
-
-def default_index() -> str:
-    """Base address of pip's own default index."""
-    from pip._internal.models.index import PyPI
-
-    return PyPI.simple_url
 
 
 def main(arguments: list[str]) -> int:
