@@ -31,7 +31,11 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS)
 def tests_pythons(session: nox.Session) -> None:
     """Run the fast tests on each supported Python that this machine has."""
-    tests(session)
+    if session.python == "3.10":        # older than some of the locked tools take
+        session.install("--editable", ".[dev]", env=CLEAN)
+        session.run("pytest", *session.posargs, env=CLEAN)
+    else:
+        tests(session)
 
 
 @nox.session
