@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from stackfix.errors import BadInput
+from stackfix.request.values import (
+    check_cuda,
+    check_driver,
+    check_glibc,
+    check_gpu_arch,
+    check_platform,
+    check_python,
+)
+
+__all__ = [
+    "check_cuda", "check_driver", "check_glibc", "check_gpu_arch", "check_platform", "check_python",
+    "version_specifier",
+]
 
 LONGEST = 256
+MINOR_PARTS = 2                 # `2.3` is a prefix, `2.3.1` a release
 OPERATORS = ("<", ">", "=", "!", "~")
 
 
@@ -42,5 +56,5 @@ def specifier_of_version(value: str, thing: str) -> str:
     except InvalidVersion as error:
         raise BadInput(f"{thing} {value}", "is not a version",
                        "write `2.3` (the newest 2.3.x), `2.3.1`, or a specifier such as `>=2.2,<2.5`") from error
-    whole = version.is_prerelease or version.is_postrelease or version.local or len(version.release) > 2
-    return f"=={version}" if whole and prefix == value else f"=={version}.*"
+    names_one = version.is_prerelease or version.is_postrelease or version.local or len(version.release) > MINOR_PARTS
+    return f"=={version}" if names_one and prefix == value else f"=={version}.*"

@@ -26,6 +26,7 @@ class Requirement:
     text: str                       # PEP 508: "transformers>=4.40"
     origin: str                     # "--with transformers>=4.40", "requirements.in line 3", "stackfix.toml [train]"
     constraint: bool = False        # only limits (pip's -c)
+    hashes: tuple[str, ...] = ()    # sha256 of the only files the user allows (`--hash` in a file); empty: any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

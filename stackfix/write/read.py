@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from packaging.utils import canonicalize_name
+
 from stackfix.errors import BadInput
 from stackfix.write.names import check_name
-from stackfix.write.parse import NAME, VERSION, normalised
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+VERSION = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
 LARGEST = 32 * 1024 * 1024      # bytes; a lock of 400 packages has 2 MB
 TARGET_SUFFIX = r"(?:-cp3\d{1,3}-[a-z]+-[a-z0-9]+)?"
 PIN = re.compile(
@@ -59,7 +62,7 @@ def requirements_pins(text: str) -> Iterator[tuple[str, str]]:
             continue
         version = match["version"] or wheel_version(match["url"])
         if version:
-            yield normalised(match["name"]), version
+            yield canonicalize_name(match["name"]), version
 
 
 def pylock_pins(document: dict[str, object]) -> Iterator[tuple[str, str]]:
@@ -72,7 +75,7 @@ def pylock_pins(document: dict[str, object]) -> Iterator[tuple[str, str]]:
         if version is None and isinstance(archive, dict):
             version = wheel_version(str(archive.get("url", "")))
         if isinstance(version, str) and re.fullmatch(VERSION, version):
-            yield normalised(package["name"]), version
+            yield canonicalize_name(package["name"]), version
 
 
 def wheel_version(url: str) -> str | None:

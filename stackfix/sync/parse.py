@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from packaging.utils import canonicalize_name
+
 from stackfix.errors import BadInput
 from stackfix.write.records import Entry, RequirementsLock
 
@@ -96,8 +98,8 @@ def parse_entry(line: LogicalLine, name: str) -> Entry:
         raise BadInput(where, f"{match['name']} has no sha256", "lock again: an unhashed file is never installed")
     extras = tuple(extra.strip() for extra in match["extras"].split(",")) if match["extras"] else ()
     return Entry(
-        name=normalised(match["name"]), version=match["version"], url=match["url"], sha256=tuple(sorted(digests)),
-        extras=extras, via=via_names(line.comments), marker=match["marker"], line=line.number,
+        name=canonicalize_name(match["name"]), version=match["version"], url=match["url"],
+        sha256=tuple(sorted(set(digests))), extras=extras, via=via_names(line.comments), marker=match["marker"], line=line.number,
     )
 
 
@@ -119,8 +121,3 @@ def via_names(comments: tuple[str, ...]) -> tuple[str, ...]:
 def first_match(pattern: re.Pattern[str], lines: tuple[str, ...]) -> re.Match[str] | None:
     """The first line that is wholly `pattern`."""
     return next((match for line in lines if (match := pattern.fullmatch(line))), None)
-
-
-def normalised(name: str) -> str:
-    """The project name as PEP 503 has it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
