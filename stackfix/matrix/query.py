@@ -1,0 +1,263 @@
+"""Questions to the matrix. Pure: records in, records out; versions are compared as PEP 440 versions."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from stackfix.matrix.records import (
+    Companion,
+    DriverFamily,
+    FlashAttnRelease,
+    FlashAttnWheel,
+    Matrix,
+    Rule,
+    TorchBuild,
+)
+
+CPU = "cpu"
+DEFAULT_INDEX = "default"
+
+_GPU = re.compile(r"(sm_|compute_)?(\d+)\.?(\d)([af]?)")
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Version:
+    return Version(text)
+
+
+@lru_cache(maxsize=4096)
+def _specifier(text: str) -> SpecifierSet:
+    return SpecifierSet(text)
+
+
+def _admits(specifier: str, version: str) -> bool:
+    return _specifier(specifier).contains(_version(version), prereleases=True)
+
+
+def torch_releases(matrix: Matrix) -> tuple[str, ...]:
+    """torch versions with at least one row, newest first."""
+    return tuple(sorted({build.version for build in matrix.torch}, key=_version, reverse=True))
+
+
+def builds(matrix: Matrix, *, platform: str | None = None, index: str | None = None) -> tuple[TorchBuild, ...]:
+    """torch builds, newest first; of one release, those of the default index first, then in file order."""
+    chosen = [
+        build
+        for build in matrix.torch
+        if (platform is None or build.platform == platform) and (index is None or build.index == index)
+    ]
+    chosen.sort(key=lambda build: build.index != DEFAULT_INDEX)
+    return tuple(sorted(chosen, key=lambda build: _version(build.version), reverse=True))
+
+
+def minor_of(version: str) -> str:
+    """The minor of a release: "2.3" of "2.3.1"."""
+    release = _version(version).release
+    return f"{release[0]}.{release[1] if len(release) > 1 else 0}"
+
+
+def component_version(matrix: Matrix, toolkit: str, package: str) -> str | None:
+    """Version of a library wheel in a toolkit release; None where the release has no such component or is unknown.
+
+    "13.0.3" finds the release that is named 13.0.3.0.
+    """
+    wanted = _version(toolkit)
+    for component in matrix.components:
+        if component.package == package and _version(component.toolkit) == wanted:
+            return component.version
+    return None
+
+
+def preferred_versions(matrix: Matrix, build: TorchBuild) -> dict[str, str]:
+    """Versions that belong to this build: its toolkit's components, then the exact pins of its own metadata.
+
+    The latter win where they differ (torch 2.7 pins an older NVRTC than CUDA 12.6.3 has). Empty for CPU builds.
+    """
+    if build.cuda == CPU:
+        return {}
+    versions: dict[str, str] = {}
+    if build.toolkit is not None:
+        toolkit = _version(build.toolkit)
+        for component in matrix.components:
+            if _version(component.toolkit) == toolkit:
+                versions[component.package] = component.version
+    for line in build.requires:
+        pin = _exact_pin(line)
+        if pin is not None and pin[0].startswith("nvidia-"):
+            versions[pin[0]] = pin[1]
+    return versions
+
+
+@lru_cache(maxsize=4096)
+def _exact_pin(line: str) -> tuple[str, str] | None:
+    requirement = Requirement(line)
+    clauses = list(requirement.specifier)
+    if len(clauses) == 1 and clauses[0].operator == "==" and not clauses[0].version.endswith(".*"):
+        return requirement.name, clauses[0].version
+    return None
+
+
+def rules_for(matrix: Matrix, package: str, version: str) -> tuple[Rule, ...]:
+    """Rules that hold where `package` is at `version`, in file order."""
+    return tuple(rule for rule in matrix.rules if rule.package == package and _admits(rule.versions, version))
+
+
+def companion(matrix: Matrix, package: str, version: str) -> Companion | None:
+    """The row of one companion release."""
+    wanted = _version(version)
+    for row in matrix.companions:
+        if row.package == package and _version(row.version) == wanted:
+            return row
+    return None
+
+
+def companion_versions(matrix: Matrix, package: str) -> tuple[str, ...]:
+    """Versions of a companion that have a row, newest first."""
+    found = [row.version for row in matrix.companions if row.package == package]
+    return tuple(sorted(found, key=_version, reverse=True))
+
+
+def companion_fits(companion: Companion, build: TorchBuild) -> str | None:
+    """None where the companion fits the build, else the reason in plain words.
+
+    The CUDA of a companion was read from its x86_64 wheel, so it says nothing about a CPU build. Rules are apart.
+    """
+    name = f"{companion.package} {companion.version}"
+    if companion.torch is not None and not _admits(companion.torch, build.version):
+        return f"{name} requires torch{companion.torch}, not {build.version}"
+    if companion.cuda is None or build.cuda == CPU or companion.same_cuda == "any":
+        return None
+    if companion.same_cuda == "minor":
+        same = companion.cuda == build.cuda
+    else:
+        same = _major(companion.cuda) == _major(build.cuda)
+    return None if same else f"{name} is built for CUDA {companion.cuda}, torch {build.version} for CUDA {build.cuda}"
+
+
+def flash_attn_wheels_for(matrix: Matrix, build: TorchBuild, python: str, platform: str) -> tuple[FlashAttnWheel, ...]:
+    """Assets that fit, newest release first; of one release, the CUDA tag that its setup.py would choose first.
+
+    Fits: torch minor, C++ ABI, Python and platform are equal and the CUDA major is the same. (setup.py of 2.7.0 to
+    2.8.3 gives a CUDA 13 torch the cu12 asset, which cannot load.) A build whose C++ ABI nobody read has none.
+    """
+    if build.cuda == CPU or build.cxx11_abi is None or build.platform != platform:
+        return ()
+    minor = minor_of(build.version)
+    found = [
+        wheel
+        for wheel in matrix.flash_attn_wheels
+        if wheel.torch_minor == minor
+        and wheel.python == python
+        and wheel.cxx11_abi is build.cxx11_abi
+        and wheel.platform == platform
+        and _tag_major(wheel.cuda_tag) == _major(build.cuda)
+    ]
+    # Up to 2.3.5 setup.py takes the tag of torch's own CUDA minor where it has one; later releases have one per major.
+    exact = "cu" + build.cuda.replace(".", "")
+    found.sort(key=lambda wheel: (_version(wheel.version), wheel.cuda_tag == exact, wheel.cuda_tag), reverse=True)
+    return tuple(found)
+
+
+def flash_attn_release(matrix: Matrix, version: str) -> FlashAttnRelease | None:
+    """The row of one flash-attn release."""
+    wanted = _version(version)
+    return next((row for row in matrix.flash_attn if _version(row.version) == wanted), None)
+
+
+def flash_attn_versions(matrix: Matrix) -> tuple[str, ...]:
+    """flash-attn releases, newest first."""
+    return tuple(sorted((row.version for row in matrix.flash_attn), key=_version, reverse=True))
+
+
+def driver_floor(matrix: Matrix, cuda: str) -> DriverFamily | None:
+    """The driver family of a CUDA version; None for "cpu" and for a major without a row."""
+    if cuda == CPU:
+        return None
+    return next((family for family in matrix.driver_families if family.cuda_major == _major(cuda)), None)
+
+
+def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
+    """Whether a Linux driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
+
+    PTX of a newer minor than the driver's own needs a newer driver: see `jit_cuda_of_driver`.
+    """
+    if cuda == CPU:
+        return True
+    family = driver_floor(matrix, cuda)
+    return None if family is None else _numbers(driver) >= _numbers(family.floor)
+
+
+def newest_cuda_for_driver(matrix: Matrix, driver: str) -> str | None:
+    """The newest CUDA minor that a driver runs, "12.9" for 535.54.03; None for a driver older than all families."""
+    majors = [row.cuda_major for row in matrix.driver_families if _numbers(driver) >= _numbers(row.floor)]
+    minors = [row.cuda for row in matrix.toolkit_drivers if majors and _major(row.cuda) == max(majors)]
+    return max(minors, key=_version, default=str(max(majors)) if majors else None)
+
+
+def jit_cuda_of_driver(matrix: Matrix, driver: str) -> str | None:
+    """The newest CUDA minor whose PTX the driver compiles: its toolkit shipped with this driver or an older one."""
+    minors = [row.cuda for row in matrix.toolkit_drivers if _numbers(driver) >= _numbers(row.driver)]
+    return max(minors, key=_version, default=None)
+
+
+def gpu_runs(archs: tuple[str, ...], gpu: str) -> bool:
+    """Whether code for `archs` runs on a GPU such as "sm_86" ("86" and "8.6" too).
+
+    A cubin runs on the same major from its own minor on, PTX on that capability and newer ones; code for sm_90a or
+    sm_100f runs on exactly that capability. No archs, no code: ask only where they were read.
+    """
+    capability = gpu_capability(gpu)
+    return capability is not None and any(_runs(arch, capability) for arch in archs)
+
+
+def gpu_capability(gpu: str) -> tuple[int, int] | None:
+    """(8, 6) of "sm_86", "86" or "8.6"; None for anything else."""
+    match = _GPU.fullmatch(gpu)
+    return (int(match[2]), int(match[3])) if match else None
+
+
+def _runs(arch: str, gpu: tuple[int, int]) -> bool:
+    match = _GPU.fullmatch(arch)
+    if match is None:
+        return False
+    code = (int(match[2]), int(match[3]))
+    if match[4]:
+        return code == gpu
+    if match[1] == "compute_":
+        return code <= gpu
+    return code[0] == gpu[0] and code[1] <= gpu[1]
+
+
+def cuda_matches(asked: str, cuda: str) -> bool:
+    """Whether a CUDA version is what was asked: "12" any 12.x, "12.1" only 12.1 (also as 12.1.1), "cpu" the CPU."""
+    if CPU in {asked, cuda}:
+        return asked == cuda
+    asked_parts, parts = asked.split("."), cuda.split(".")
+    depth = min(len(asked_parts), len(parts))
+    return asked_parts[:depth] == parts[:depth]
+
+
+def closure_hint(matrix: Matrix, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The named projects and what their closures usually hold, each once: what to fetch first, never a decision."""
+    known = dict(matrix.closures)
+    hinted: dict[str, None] = dict.fromkeys(names)
+    for name in names:
+        hinted.update(dict.fromkeys(known.get(name, ())))
+    return tuple(hinted)
+
+
+def _major(cuda: str) -> int:
+    return int(cuda.partition(".")[0])
+
+
+def _tag_major(tag: str) -> int:
+    return int(tag.removeprefix("cu")[:2])  # "cu12" and "cu122" are both CUDA 12
+
+
+def _numbers(driver: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in driver.split("."))
