@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sources": frozenset({"matrix.records"}),
     "inspect": frozenset({"matrix.records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
-    "resolve": frozenset({"matrix.records", "matrix.query", "sources.records"}),
+    "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
     "report": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
