@@ -1,0 +1,140 @@
+"""`stackfix lock`: decide the stack, then write its lockfiles or compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackfix.cli.options import CommonOptions, LockOptions, common_options, lock_options, take_common
+
+if TYPE_CHECKING:
+    from stackfix.resolve.records import Lock, StackRequest
+    from stackfix.write.records import Difference, PlannedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One stack decided. `differences` is None unless --check was given."""
+
+    name: str | None
+    lock: Lock
+    directory: Path
+    files: tuple[PlannedFile, ...]
+    differences: tuple[Difference, ...] | None
+
+
+@click.command("lock")
+@lock_options
+@common_options
+def command(**values: Any) -> int:
+    """Choose a consistent stack from the matrix and write fully hashed lockfiles.
+
+    Without options it reads [tool.stackfix] of pyproject.toml, or stackfix.toml.
+    """
+    common = take_common(values)
+    asked = LockOptions(**values)
+    outcomes = [lock_one(options, common) for options in stacks_to_lock(asked, Path())]
+    show(outcomes, common)
+    return 1 if any(outcome.differences for outcome in outcomes) else 0
+
+
+def stacks_to_lock(asked: LockOptions, folder: Path) -> list[LockOptions]:
+    """What to lock: the options alone where they ask for a stack, else each stack of the project file."""
+    if asked.asks_for_a_stack():
+        return [asked]
+    from stackfix.cli.project import project_options
+
+    return [asked.over(options) for options in project_options(folder, asked.name)]
+
+
+def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
+    """Decide one stack; write its files, or compare them with --check. Raises what no stack, index or disk allow."""
+    from stackfix.cli.command_line import join_command, request_arguments
+    from stackfix.cli.request import read_request
+    from stackfix.cli.wiring import decide_lock
+    from stackfix.write.compare import compare
+    from stackfix.write.files import check_formats, plan_files, write_files
+
+    formats = check_formats(options.formats)
+    directory = Path(options.directory or ".")
+    request = read_request(options, kept=kept_pins(options, directory))
+    lock = decide_lock(request, options, common)
+    files = plan_files(
+        lock, formats=formats, name=options.name, command=join_command(request_arguments(header_request(request.stack, lock)))
+    )
+    differences = None
+    if options.check:
+        differences = compare(directory, files)
+    else:
+        write_files(directory, files, inputs=request.inputs)
+    return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
+
+
+def kept_pins(options: LockOptions, directory: Path) -> tuple[tuple[str, str], ...]:
+    """Pins of the existing lock, without those that are to be renewed."""
+    from stackfix.request.names import normalise
+    from stackfix.write.read import read_kept_pins
+
+    if options.upgrade:
+        return ()
+    renewed = {normalise(name) for name in options.upgrade_packages}
+    return tuple(pin for pin in read_kept_pins(directory, options.name) if pin[0] not in renewed)
+
+
+def header_request(request: StackRequest, lock: Lock) -> StackRequest:
+    """The request with its targets as decided: what the lockfile's header says it is for."""
+    return replace(request, pythons=lock.stack.pythons, platforms=lock.stack.platforms)
+
+
+def show(outcomes: list[Outcome], common: CommonOptions) -> None:
+    """The decisions: one JSON document, or the stack on stderr and the files on stdout."""
+    from stackfix.report.json import lock_document, render_json
+
+    if common.as_json:
+        documents = [
+            lock_document(outcome.lock, written_paths(outcome), difference_documents(outcome)) for outcome in outcomes
+        ]
+        if len(outcomes) == 1:
+            click.echo(render_json(documents[0]))
+        else:
+            named = zip(outcomes, documents, strict=True)
+            click.echo(render_json({"stacks": [{"name": outcome.name, **document} for outcome, document in named]}))
+        return
+    for outcome in outcomes:
+        for line in outcome_lines(outcome, common):
+            click.echo(line, err=True)
+        for path in written_paths(outcome) if outcome.differences is None else ():
+            click.echo(path)
+        for difference in outcome.differences or ():
+            click.echo(difference.describe())
+
+
+def outcome_lines(outcome: Outcome, common: CommonOptions) -> Iterator[str]:
+    """What is said on stderr of one outcome."""
+    from stackfix.cli.terminal import stderr_style
+    from stackfix.report.console import lock_lines
+
+    if common.quiet:
+        return
+    yield from lock_lines(outcome.lock, stderr_style())
+    if outcome.differences is not None:
+        count = len(outcome.differences)
+        yield "the lockfiles hold" if not count else f"{count} lines of the lockfiles do not hold"
+
+
+def written_paths(outcome: Outcome) -> list[str]:
+    """Paths of the planned files, relative as the output folder was given."""
+    return [str(outcome.directory / file.path) for file in outcome.files]
+
+
+def difference_documents(outcome: Outcome) -> list[dict[str, Any]] | None:
+    """The differences of --check for JSON, or None without --check."""
+    if outcome.differences is None:
+        return None
+    return [
+        {"path": d.path, "line": d.line, "found": d.found, "expected": d.expected} for d in outcome.differences
+    ]

@@ -1,0 +1,119 @@
+"""`LockOptions` -> `StackRequest`: values checked, requirement files read, `auto` looked up on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stackfix.cli.options import LockOptions
+from stackfix.errors import BadInput, Unreachable
+from stackfix.inspect.driver import read_driver_version, read_gpu_archs
+from stackfix.request.requirements_in import IndexOptions, read_requirements
+from stackfix.request.values import (
+    check_cuda,
+    check_driver,
+    check_glibc,
+    check_gpu_arch,
+    check_platform,
+    check_python,
+)
+from stackfix.request.versions import version_specifier
+from stackfix.resolve.records import Requirement, StackRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """The request, what requirement files state of the index, and the files that were read."""
+
+    stack: StackRequest
+    index: IndexOptions
+    inputs: tuple[Path, ...]
+
+
+def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> ReadRequest:
+    """What is asked, checked. Raises BadInput for the first bad value."""
+    if options.flash_attn and options.no_flash_attn:
+        raise BadInput("--flash-attn and --no-flash-attn", "exclude each other", "give one of them")
+    refuse_what_comes_later(options)
+    from_files, index, inputs = read_files(options)
+    stack = StackRequest(
+        torch=version_specifier(options.torch, "--torch") if options.torch else None,
+        cuda=check_cuda(options.cuda) if options.cuda else None,
+        pythons=distinct(check_python(python) for python in options.pythons),
+        default_python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        platforms=distinct(check_platform(platform) for platform in options.platforms) or StackRequest().platforms,
+        glibc=check_glibc(options.glibc) if options.glibc else StackRequest().glibc,
+        flash_attn=version_specifier(options.flash_attn, "--flash-attn") if options.flash_attn else None,
+        no_flash_attn=options.no_flash_attn,
+        requirements=(*typed_requirements(options), *from_files),
+        driver=driver_of(options.driver) if options.driver else None,
+        cuda_compat=options.cuda_compat,
+        gpu_archs=gpu_archs_of(options.gpu_archs),
+        exclude_newer=options.exclude_newer,
+        kept=kept,
+    )
+    return ReadRequest(stack=stack, index=index, inputs=inputs)
+
+
+def distinct(values: Iterator[str]) -> tuple[str, ...]:
+    """The values without repetition, in the order given."""
+    return tuple(dict.fromkeys(values))
+
+
+def refuse_what_comes_later(options: LockOptions) -> None:
+    """Raises BadInput for options of the contract that this version cannot honour."""
+    if options.torch_index:
+        raise BadInput("--torch-index", "this version of stackfix reads only the default index",
+                       "leave it out; the CUDA variants of the default index are in `stackfix matrix show`")
+    if options.channels:
+        raise BadInput("--channel", "this version of stackfix does not lock conda packages yet", "leave it out")
+
+
+def typed_requirements(options: LockOptions) -> Iterator[Requirement]:
+    """--with and --constraint values."""
+    for text in options.with_:
+        yield Requirement(text=text.strip(), origin=f"--with {text.strip()}")
+    for text in options.constraints:
+        yield Requirement(text=text.strip(), origin=f"--constraint {text.strip()}", constraint=True)
+
+
+def driver_of(value: str) -> str:
+    """The driver version asked for; `auto` is this machine's. Raises Unreachable where none is loaded."""
+    if value != "auto":
+        return check_driver(value)
+    found = read_driver_version()
+    if found is None:
+        raise Unreachable("--driver auto", "no NVIDIA kernel module is loaded on this machine",
+                          "give the driver version of the machine the lock is for")
+    return found
+
+
+def gpu_archs_of(values: tuple[str, ...]) -> tuple[str, ...]:
+    """The architectures asked for; `auto` is those of this machine's GPUs. Raises Unreachable where there is none."""
+    archs: list[str] = []
+    for value in values:
+        if value != "auto":
+            archs.append(check_gpu_arch(value))
+            continue
+        found = read_gpu_archs()
+        if not found:
+            raise Unreachable("--gpu-arch auto", "nvidia-smi lists no GPU on this machine",
+                              "give the architecture of the machine the lock is for, such as sm_90")
+        archs.extend(found)
+    return tuple(dict.fromkeys(archs))
+
+
+def read_files(options: LockOptions) -> tuple[tuple[Requirement, ...], IndexOptions, tuple[Path, ...]]:
+    """Requirements of all -r files, the index settings they state (the first file wins), and the files read."""
+    requirements: list[Requirement] = []
+    files: list[Path] = []
+    index = IndexOptions()
+    for name in options.requirement_files:
+        read = read_requirements(Path(options.base, name), os.environ)
+        requirements.extend(read.requirements)
+        files.extend(read.files)
+        index = index.then(read.index)
+    return tuple(requirements), index, tuple(files)

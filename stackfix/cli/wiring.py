@@ -1,0 +1,86 @@
+"""Opens the real matrix, index and release source for a command."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stackfix.cli.options import CommonOptions, LockOptions
+
+if TYPE_CHECKING:
+    from stackfix.cli.request import ReadRequest
+    from stackfix.resolve.records import Lock, StackRequest
+    from stackfix.sources.index import PackageIndex
+    from stackfix.sources.records import IndexSettings
+
+
+def index_settings(*, index_url: str | None, extra_index_urls: tuple[str, ...]) -> IndexSettings:
+    """Where to look: options, then uv's and pip's settings, then pip's own default."""
+    from stackfix.sources.settings import read_settings
+
+    return read_settings(
+        index_url=index_url, extra_index_urls=extra_index_urls, environ=os.environ, home=Path.home()
+    )
+
+
+def open_index(
+    common: CommonOptions, *, index_url: str | None, extra_index_urls: tuple[str, ...],
+) -> PackageIndex:
+    """The package index of the user's settings; a context manager."""
+    from stackfix.sources.index import PackageIndex
+
+    settings = index_settings(index_url=index_url, extra_index_urls=extra_index_urls)
+    return PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline)
+
+
+def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOptions) -> Lock:
+    """The lock of one request, with the real matrix, index and release source."""
+    from stackfix.matrix.load import load_matrix
+    from stackfix.resolve.decide import decide
+    from stackfix.sources.index import PackageIndex
+    from stackfix.sources.releases import open_releases
+
+    matrix = load_matrix(Path(options.matrix_directory) if options.matrix_directory else None)
+    settings = index_settings(
+        index_url=options.index_url or request.index.index_url,
+        extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
+    )
+    tell_ignored(settings, common)
+    releases = open_releases(
+        options.flash_attn_source, sources=matrix.sources, settings=settings, cache_dir=common.cache_dir,
+        offline=common.offline,
+    )
+    with PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline) as index:
+        return decide(request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options))
+
+
+def tell_ignored(settings: IndexSettings, common: CommonOptions) -> None:
+    """Say on stderr which settings of this machine steer no lock (with -v)."""
+    if common.verbose and not common.quiet:
+        for setting in settings.ignored:
+            click.echo(f"ignored, it says something of this machine alone: {setting}", err=True)
+
+
+def offered_command(asked: StackRequest, options: LockOptions) -> str:
+    """The command line that asks `asked` of the same sources, into the same folder. Credentials are left out."""
+    from stackfix.cli.command_line import join_command, request_arguments
+    from stackfix.sources.address import without_credentials
+
+    arguments = request_arguments(asked)
+    for flag, value in (
+        ("--index-url", options.index_url),
+        *(("--extra-index-url", url) for url in options.extra_index_urls),
+        ("--flash-attn-source", options.flash_attn_source),
+    ):
+        if value:
+            arguments += (flag, without_credentials(value))
+    for flag, value in (
+        ("--matrix", options.matrix_directory), ("--name", options.name), ("-o", options.directory),
+        *(("--format", name) for name in options.formats),
+    ):
+        if value:
+            arguments += (flag, value)
+    return join_command(arguments)
