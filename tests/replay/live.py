@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import httpx
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ACCEPT = "application/vnd.pypi.simple.v1+json"
 ATTEMPTS = 4
@@ -17,6 +21,12 @@ class LiveIndex:
     def __init__(self, base: str | None = None) -> None:
         self._base = (base or default_index()).rstrip("/")
         self._client = httpx.Client(timeout=60, follow_redirects=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def page(self, project: str) -> bytes | None:
         answer = self._get(f"{self._base}/{project}/", {"Accept": ACCEPT})

@@ -1,0 +1,73 @@
+"""The recorded index that many tests share, and the table of judged locks at the end of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.judges.pages import Pages
+from tests.judges.table import VERDICTS, render_table
+from tests.replay.index import ADVERTISED, UNADVERTISED
+from tests.replay.live import LiveIndex
+from tests.replay.server import ReplayServer
+from tests.replay.store import Store
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "recorded: needs answers of the live package index, asked once and replayed on loopback from then on "
+        "(kept in STACKFIX_RECORDINGS, else in this run's temporary folder)",
+    )
+    config.stash[VERDICTS] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Combination x judge x verdict, whatever the verbosity."""
+    verdicts = config.stash[VERDICTS]
+    if verdicts:
+        terminalreporter.section("judged locks")
+        for line in render_table(verdicts):
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Recorded answers; what is missing is asked from the live index, once."""
+    kept = os.environ.get("STACKFIX_RECORDINGS")
+    with LiveIndex() as live:
+        yield Store(Path(kept) if kept else tmp_path_factory.mktemp("recordings"), live)
+
+
+@pytest.fixture(scope="session")
+def index(store: Store) -> Iterator[ReplayServer]:
+    """The recorded index, metadata advertised: what most indexes are."""
+    with ReplayServer(store, metadata=ADVERTISED, cache_headers=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def plain_index(store: Store) -> Iterator[ReplayServer]:
+    """The recorded index without a word on metadata and without cache headers: what some mirrors are."""
+    with ReplayServer(store, metadata=UNADVERTISED) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pages(index: ReplayServer) -> Iterator[Pages]:
+    """The reader of index pages that shares no code with stackfix."""
+    with Pages(index.url) as reader:
+        yield reader
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("uv-cache")
+
+
+@pytest.fixture(scope="session")
+def stackfix_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stackfix-cache")

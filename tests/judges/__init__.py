@@ -1,0 +1,1 @@
+"""Judges of a lock that share no code with stackfix: the index page itself, uv, pip, packaging."""
