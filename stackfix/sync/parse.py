@@ -99,7 +99,8 @@ def parse_entry(line: LogicalLine, name: str) -> Entry:
     extras = tuple(extra.strip() for extra in match["extras"].split(",")) if match["extras"] else ()
     return Entry(
         name=canonicalize_name(match["name"]), version=match["version"], url=match["url"],
-        sha256=tuple(sorted(set(digests))), extras=extras, via=via_names(line.comments), marker=match["marker"], line=line.number,
+        sha256=tuple(sorted(set(digests))), extras=extras, via=via_names(line.comments), marker=match["marker"],
+        line=line.number,
     )
 
 
