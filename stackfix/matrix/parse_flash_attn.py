@@ -30,6 +30,14 @@ class _Hash:
     confidence: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    basis: str
+    source: str
+    confidence: str
+    stated: bool  # the row gives a source of its own
+
+
 def wheel_name(version: str, cuda: str, torch: str, abi: str, python: str, platform: str) -> str:
     """The asset's file name: cuda "122", torch "2.3", abi "TRUE" or "FALSE", python "3.11", platform "linux-64"."""
     tag = "cp" + python.replace(".", "")
@@ -51,7 +59,7 @@ def parse_flash_attn(document: dict[str, object], faults: Faults) -> FlashAttnRo
             row.fault("given twice")
         releases.append(release)
         for ranges in row.rows("wheels", needed=False):
-            _add_wheels(wheels, ranges, release, bases, hashes)
+            _add_wheels(wheels, ranges, release, _row_origin(ranges, origins, bases), hashes)
         row.done()
     top.done()
     for file in hashes.keys() - wheels.keys():
@@ -88,33 +96,47 @@ def _release(row: Row, origins: Origins) -> FlashAttnRelease:
     )
 
 
+def _row_origin(row: Row, origins: Origins, bases: Mapping[str, tuple[str, str]]) -> _Origin:
+    basis = row.chosen("basis", BASES, "listed")
+    if basis not in bases and basis != "hashed":
+        row.fault(f"no [basis.{basis}] says where such names come from")
+    source, confidence = origins.of(row, *bases.get(basis, (None, None)))
+    return _Origin(basis, source, confidence, row.has("source"))
+
+
+def _weaker(origin: _Origin, known: _Hash | None) -> tuple[str, str]:
+    """Source and confidence of a wheel: the hash's own, but a doubt that its row states stays."""
+    if known is None:
+        return origin.source, origin.confidence
+    if origin.stated and CONFIDENCES.index(origin.confidence) > CONFIDENCES.index(known.confidence):
+        return f"{known.source}; {origin.source}", origin.confidence
+    return known.source, known.confidence
+
+
 def _add_wheels(
     wheels: dict[str, FlashAttnWheel],
     row: Row,
     release: FlashAttnRelease,
-    bases: Mapping[str, tuple[str, str]],
+    origin: _Origin,
     hashes: Mapping[str, _Hash],
 ) -> None:
-    basis = row.chosen("basis", BASES, "listed")
     platform = row.chosen("platform", PLATFORMS, "linux-64")
     cudas, torches = row.words("cuda", "cuda-tag"), row.words("torch", "minor")
     abis, pythons = row.words("abi", "abi-flag"), row.words("pythons", "python")
     row.done()
-    if basis not in bases and basis != "hashed":
-        row.fault(f"no [basis.{basis}] says where such names come from")
     if len(cudas) * len(torches) * len(abis) * len(pythons) + len(wheels) > MOST_WHEELS:
         row.fault(f"more than {MOST_WHEELS} wheels")
         return
     if not (platform and all(cudas) and all(torches) and all(abis) and all(pythons)):
         return
-    unhashed = bases.get(basis, ("", ""))
     for cuda, torch, abi, python in product(cudas, torches, abis, pythons):
         file = wheel_name(release.version, cuda, torch, abi, python, platform)
         known = hashes.get(file)
         if file in wheels:
             row.fault(f"{file} given twice")
-        if known is None and basis == "hashed":
+        if known is None and origin.basis == "hashed":
             row.fault(f"no sha256 for {file}")
+        source, confidence = _weaker(origin, known)
         wheels[file] = FlashAttnWheel(
             file=file,
             version=release.version,
@@ -124,7 +146,7 @@ def _add_wheels(
             python=python,
             platform=platform,
             sha256=known.sha256 if known else None,
-            basis="hashed" if known else basis,
-            source=known.source if known else unhashed[0],
-            confidence=known.confidence if known else unhashed[1],
+            basis="hashed" if known else origin.basis,
+            source=source,
+            confidence=confidence,
         )

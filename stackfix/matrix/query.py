@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from stackfix.matrix.records import (
@@ -21,6 +22,14 @@ from stackfix.matrix.records import (
 
 CPU = "cpu"
 DEFAULT_INDEX = "default"
+
+_TOOLKIT_LIBRARIES = tuple(
+    f"nvidia-{name}"
+    for name in (
+        *("cublas", "cuda-cccl", "cuda-runtime", "cufft", "cufile", "cuda-cupti", "curand"),
+        *("cusolver", "cusparse", "nvjitlink", "cuda-nvrtc", "nvtx"),
+    )
+)
 
 _GPU = re.compile(r"(sm_|compute_)?(\d+)\.?(\d)([af]?)")
 
@@ -40,12 +49,12 @@ def _admits(specifier: str, version: str) -> bool:
 
 
 def torch_releases(matrix: Matrix) -> tuple[str, ...]:
-    """torch versions with at least one row, newest first."""
+    """Versions of torch that have a row, newest first."""
     return tuple(sorted({build.version for build in matrix.torch}, key=_version, reverse=True))
 
 
 def builds(matrix: Matrix, *, platform: str | None = None, index: str | None = None) -> tuple[TorchBuild, ...]:
-    """torch builds, newest first; of one release, those of the default index first, then in file order."""
+    """Builds of torch, newest first; of one release, those of the default index first, then in file order."""
     chosen = [
         build
         for build in matrix.torch
@@ -245,10 +254,36 @@ def cuda_matches(asked: str, cuda: str) -> bool:
 def closure_hint(matrix: Matrix, names: tuple[str, ...]) -> tuple[str, ...]:
     """The named projects and what their closures usually hold, each once: what to fetch first, never a decision."""
     known = dict(matrix.closures)
-    hinted: dict[str, None] = dict.fromkeys(names)
-    for name in names:
-        hinted.update(dict.fromkeys(known.get(name, ())))
+    hinted: dict[str, None] = {}
+    waiting = list(reversed(names))
+    while waiting:
+        name = waiting.pop()
+        if name not in hinted:
+            hinted[name] = None
+            waiting.extend(reversed(known.get(name, ())))
     return tuple(hinted)
+
+
+def library_hint(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:
+    """Projects that the metadata of a CUDA build leads to besides the ordinary ones, sorted; a hint as well.
+
+    cuda-toolkit extras are followed to their components, and nvJitLink is added: torch 2.1 to 2.4 does not name it.
+    """
+    if build.cuda == CPU:
+        return ()
+    prefixes = ("nvidia-", "cuda-", "triton")
+    names = {name for name in map(_project, build.requires) if name.startswith(prefixes)}
+    shipped = {row.package for row in matrix.components if row.toolkit == build.toolkit}
+    if "cuda-toolkit" in names:
+        names |= {package for package in shipped if package.startswith(_TOOLKIT_LIBRARIES)}
+        names |= {"cuda-pathfinder"}
+    names |= {package for package in shipped if package.startswith("nvidia-nvjitlink")}
+    return tuple(sorted(names))
+
+
+@lru_cache(maxsize=4096)
+def _project(line: str) -> str:
+    return canonicalize_name(Requirement(line).name)
 
 
 def _major(cuda: str) -> int:
