@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +62,5 @@ class IndexSettings:
     no_proxy: str | None
     timeout: float                  # seconds, per read
     retries: int
+    netrc: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  # (host, user, password)
+    release_token: str | None = field(default=None, repr=False)  # for the release API alone

@@ -1,0 +1,165 @@
+"""What is kept between runs. Several processes may use one folder at once.
+
+Every entry is one file: a line with the sha256 of the rest, a line of JSON that says what it is, then the content.
+Entries are written beside and moved into place; a damaged one is dropped and counts as not there. No entry's name or
+content holds a credential.
+
+    metadata-v1/   what a file's metadata says, for ever, by the file's sha256 and by what vouches for it
+    pages-v1/      index pages as they came, with the time until which the server lets us use them unasked
+    hashes-v1/     sha256 of release assets that were downloaded whole
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stackfix.sources.address import without_credentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One kept thing, checked against its digest."""
+
+    about: dict[str, object]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPage:
+    """A page as it came, and whether it may be used without asking."""
+
+    content: bytes
+    content_type: str
+    url: str                        # after redirects: links are relative to it
+    etag: str | None
+    fresh: bool
+
+
+class Cache:
+    """Entries below one folder. A folder that cannot be written makes `problem`, and nothing is kept."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.problem: str | None = None
+
+    def page(self, url: str) -> KeptPage | None:
+        """The kept page of `url`, of whatever age."""
+        entry = self._read("pages-v1", _name(url))
+        if entry is None:
+            return None
+        kind, final, etag = (entry.about.get(key) for key in ("content_type", "url", "etag"))
+        if not isinstance(kind, str) or not isinstance(final, str):
+            return None
+        stored, until, now = entry.about.get("stored"), entry.about.get("until"), time.time()
+        fresh = isinstance(stored, float) and isinstance(until, float) and stored <= now < until
+        return KeptPage(content=entry.content, content_type=kind, url=final,
+                        etag=etag if isinstance(etag, str) else None, fresh=fresh)
+
+    def keep_page(self, url: str, *, final: str, headers: Mapping[str, str], content: bytes) -> None:
+        """Keep a page as its headers allow (RFC 9111); without headers it is kept for --offline alone."""
+        orders = directives(headers.get("cache-control", ""))
+        if "no-store" in orders:
+            return
+        now = time.time()
+        about = {"url": without_credentials(final), "content_type": headers.get("content-type", ""), "stored": now,
+                 "etag": headers.get("etag"), "until": now + lifetime(orders, headers.get("age"))}
+        self._write("pages-v1", _name(url), about, content)
+
+    def renew_page(self, url: str, page: KeptPage, headers: Mapping[str, str]) -> None:
+        """The server said 304: the kept content counts as new, under the new headers."""
+        self.keep_page(url, final=page.url, content=page.content,
+                       headers={"content-type": page.content_type, **({"etag": page.etag} if page.etag else {}),
+                                **{key: headers[key] for key in ("etag", "cache-control", "age") if key in headers}})
+
+    def record(self, kind: str, key: str) -> dict[str, object] | None:
+        """A small record, such as a file's metadata."""
+        entry = self._read(kind, key)
+        return None if entry is None else entry.about
+
+    def keep_record(self, kind: str, key: str, about: Mapping[str, object]) -> None:
+        self._write(kind, key, about, b"")
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.directory / kind / key[:2] / key
+
+    def _read(self, kind: str, key: str) -> Entry | None:
+        path = self._path(kind, key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        digest, _, rest = raw.partition(b"\n")
+        line, _, content = rest.partition(b"\n")
+        if hashlib.sha256(rest).hexdigest().encode() == digest:
+            try:
+                about = json.loads(line)
+            except ValueError:
+                about = None
+            if isinstance(about, dict):
+                return Entry(about=about, content=content)
+        self._remove(path)
+        return None
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            pass
+
+    def _write(self, kind: str, key: str, about: Mapping[str, object], content: bytes) -> None:
+        if self.problem is not None:
+            return
+        rest = json.dumps(about, sort_keys=True).encode() + b"\n" + content
+        path = self._path(kind, key)
+        beside = path.with_name(f".{key}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            for folder in (self.directory, path.parent.parent, path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+                    stream.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+                os.replace(beside, path)
+            finally:
+                self._remove(beside)
+        except OSError as fault:
+            self.problem = f"cache folder {self.directory} cannot be written ({fault.strerror})"
+
+
+def _name(url: str) -> str:
+    return hashlib.sha256(without_credentials(url).encode()).hexdigest()
+
+
+def directives(text: str) -> dict[str, str]:
+    """Cache-Control as a mapping; a directive without a value has ""."""
+    pairs = (part.strip().partition("=") for part in text.lower().split(","))
+    return {name.strip(): value.strip().strip('"') for name, _, value in pairs if name.strip()}
+
+
+def lifetime(orders: Mapping[str, str], age: str | None) -> float:
+    """Seconds for which an answer may be used unasked."""
+    stated = orders.get("max-age", "")
+    if "no-cache" in orders or not (stated.isascii() and stated.isdigit()):
+        return 0.0
+    spent = int(age[:9]) if age is not None and age.isascii() and age.isdigit() else 0
+    return float(max(0, min(int(stated[:9]), 365 * 86400) - spent))
+
+
+def default_cache_dir(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """STACKFIX_CACHE_DIR, else the platform's cache folder."""
+    given = environ.get("STACKFIX_CACHE_DIR")
+    if given:
+        return Path(given)
+    if platform == "darwin":
+        return home / "Library" / "Caches" / "stackfix"
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "stackfix" / "Cache"
+    base = environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else home / ".cache") / "stackfix"

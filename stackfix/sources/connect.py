@@ -1,0 +1,175 @@
+"""Sockets, connected: straight or through a proxy, plain or TLS."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from base64 import b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackfix.errors import BadInput
+from stackfix.sources.address import Address, parse_address, shown
+from stackfix.sources.records import IndexSettings
+from stackfix.sources.wire import Socket, Stream, WireFault, plain, read_head, render_request
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class CannotConnect(Exception):
+    """No connection. `final`: trying again cannot help (an untrusted certificate, a proxy that says no)."""
+
+    def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.final, self.hint = reason, final, hint
+
+
+class Dialer:
+    """Opens connections as the settings say. Used from many threads."""
+
+    def __init__(self, settings: IndexSettings, connect_timeout: float) -> None:
+        self._settings, self._timeout = settings, connect_timeout
+        self._lock = threading.Lock()
+        self._context: ssl.SSLContext | None = None
+
+    def proxy_for(self, address: Address) -> Address | None:
+        """The proxy that a request to `address` goes through. Raises BadInput for one that cannot be used."""
+        proxies = dict(self._settings.proxies)
+        url = proxies.get(address.scheme) or proxies.get("all")
+        if url is None or bypasses_proxy(address.host, address.port, self._settings.no_proxy):
+            return None
+        return parse_proxy(url)
+
+    def dial(self, address: Address, proxy: Address | None, deadline: float) -> Socket:
+        """A socket on which `address` can be asked. Raises CannotConnect."""
+        first = proxy or address
+        sock = self._tcp(first.host, first.port)
+        try:
+            if address.scheme == "https":
+                if proxy is not None:
+                    open_tunnel(Stream(sock, self._timeout, deadline), address, proxy)
+                return self._tls(sock, address.host)
+        except WireFault as fault:
+            sock.close()
+            raise CannotConnect(fault.reason) from None
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _tcp(self, host: str, port: int) -> socket.socket:
+        try:
+            sock = socket.create_connection((host, port), timeout=self._timeout)
+        except TimeoutError:
+            raise CannotConnect(f"no connection to {host} within {self._timeout:g} s") from None
+        except socket.gaierror as fault:
+            raise CannotConnect(f"the host name {host} cannot be resolved ({plain(fault)})") from None
+        except (OSError, UnicodeError) as fault:
+            reason = plain(fault) if isinstance(fault, OSError) else "invalid name"
+            raise CannotConnect(f"no connection to {host}:{port} ({reason})") from None
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def _tls(self, sock: socket.socket, host: str) -> Socket:
+        import ssl
+
+        with self._lock:
+            if self._context is None:
+                self._context = tls_context(self._settings.cert)
+        sock.settimeout(self._timeout)
+        try:
+            return self._context.wrap_socket(sock, server_hostname=host)
+        except ssl.SSLCertVerificationError as fault:
+            raise CannotConnect(f"its certificate is not trusted ({fault.verify_message})", final=True,
+                                hint="name the right CA bundle in SSL_CERT_FILE or PIP_CERT") from None
+        except TimeoutError:
+            raise CannotConnect(f"no TLS handshake within {self._timeout:g} s") from None
+        except OSError as fault:
+            raise CannotConnect(f"the TLS handshake failed ({getattr(fault, 'reason', None) or plain(fault)})") from None
+
+
+def tls_context(cert: str | None) -> ssl.SSLContext:
+    """Settings for TLS: certificates are always verified, against `cert` (file or folder) or what the system trusts."""
+    import ssl
+
+    if cert is None:
+        context = ssl.create_default_context()
+        known = ssl.get_default_verify_paths()
+        if not known.cafile and not known.capath and not context.cert_store_stats()["x509_ca"]:
+            import certifi  # of httpx: a Python that was built to look for certificates where this machine has none
+
+            context.load_verify_locations(cafile=certifi.where())
+        return context
+    try:
+        if Path(cert).is_dir():
+            return ssl.create_default_context(capath=cert)
+        return ssl.create_default_context(cafile=cert)
+    except (OSError, ValueError) as fault:  # ssl.SSLError is an OSError
+        reason = plain(fault) if isinstance(fault, OSError) else "not a path"
+        raise BadInput(f"CA bundle {cert}", f"cannot be used ({reason})", "correct SSL_CERT_FILE or PIP_CERT") from None
+
+
+def open_tunnel(stream: Stream, address: Address, proxy: Address) -> None:
+    """Have `proxy` connect the stream to `address` (RFC 9110, section 9.3.6). Raises CannotConnect or WireFault."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    target = f"{host}:{address.port}"
+    stream.send(render_request("CONNECT", target, {"Host": target, **proxy_headers(proxy)}))
+    head = read_head(stream)
+    if head.status != 200:
+        refused = head.status in (401, 403, 407)
+        raise CannotConnect(f"the proxy {proxy.netloc} answered {head.status} to CONNECT", final=refused,
+                            hint="check the proxy's address and credentials (HTTPS_PROXY, ALL_PROXY)")
+    if not stream.drained():
+        raise CannotConnect(f"the proxy {proxy.netloc} sent more than its answer", final=True)
+
+
+def proxy_headers(proxy: Address) -> dict[str, str]:
+    """What names us to the proxy."""
+    if proxy.user is None:
+        return {}
+    return {"Proxy-Authorization": basic(proxy.user, proxy.password or "")}
+
+
+def basic(user: str, password: str) -> str:
+    """Value of an Authorization header (RFC 7617)."""
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode("ascii")
+
+
+def parse_proxy(url: str) -> Address:
+    """Address of an HTTP proxy. Raises BadInput for a kind of proxy that cannot be used."""
+    text = url if "://" in url else f"http://{url}"
+    scheme = text.partition("://")[0].lower()
+    if scheme.startswith("socks"):
+        raise BadInput(f"proxy {shown(text)}", "SOCKS proxies are not supported",
+                       "use an HTTP proxy, or list the host in NO_PROXY")
+    if scheme == "https":
+        raise BadInput(f"proxy {shown(text)}", "proxies that are themselves spoken to over TLS are not supported",
+                       "use the http:// address of the proxy, or list the host in NO_PROXY")
+    try:
+        return parse_address(text)
+    except ValueError as fault:
+        raise BadInput(f"proxy {shown(text)}", str(fault), "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY") from None
+
+
+def bypasses_proxy(host: str, port: int, no_proxy: str | None) -> bool:
+    """Whether NO_PROXY names `host`: by name, by domain, by address block, with or without a port, or "*"."""
+    for entry in (no_proxy or "").replace(" ", ",").split(","):
+        name, _, wanted_port = entry.strip().lower().partition(":") if entry.count(":") == 1 else (entry.strip().lower(), "", "")
+        if not name or (wanted_port and wanted_port != str(port)):
+            continue
+        bare = name.lstrip("*").lstrip(".").strip("[]")
+        if name == "*" or host == bare or (bare and host.endswith("." + bare)) or _in_block(host, bare):
+            return True
+    return False
+
+
+def _in_block(host: str, block: str) -> bool:
+    if "/" not in block:
+        return False
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(block, strict=False)
+    except ValueError:
+        return False

@@ -1,0 +1,123 @@
+"""What can go wrong at the network's edge. Fields, not sentences; addresses are shown without credentials."""
+
+from __future__ import annotations
+
+from stackfix.errors import AnswerIsNo, Unreachable
+from stackfix.sources.address import shown
+
+
+class NoSuchProject(AnswerIsNo):
+    """No index that was asked has the project."""
+
+    reference = "no-such-project"
+
+    def __init__(self, project: str, indexes: tuple[str, ...], asked_by: str | None = None) -> None:
+        super().__init__(project, indexes, asked_by)
+        self.project, self.indexes, self.asked_by = project, indexes, asked_by
+
+    def what(self) -> str:
+        wanted = f", which {self.asked_by} asks for," if self.asked_by else ""
+        return f"{self.project}{wanted} is on no index that was asked ({', '.join(map(shown, self.indexes))})"
+
+    def next_step(self) -> str | None:
+        return "check the spelling, or name the index that has it with --extra-index-url"
+
+
+class SdistNeedsBuild(AnswerIsNo):
+    """The version comes only as an sdist whose metadata would need a build, and nothing is ever built."""
+
+    reference = "sdist-needs-build"
+
+    def __init__(self, project: str, version: str, reason: str, requested_by: str | None = None) -> None:
+        super().__init__(project, version, reason, requested_by)
+        self.project, self.version, self.reason, self.requested_by = project, version, reason, requested_by
+
+    def what(self) -> str:
+        wanted = f" (asked for by {self.requested_by})" if self.requested_by else ""
+        return f"{self.project} {self.version}{wanted} has no usable wheel, and its sdist {self.reason}"
+
+    def next_step(self) -> str | None:
+        return f"ask for a version of {self.project} that has wheels, or an index that has a wheel of {self.version}"
+
+
+class NotAllowedOffline(Unreachable):
+    """`--offline`, and the cache does not hold it."""
+
+    reference = "not-in-cache"
+
+    def __init__(self, thing: str) -> None:
+        super().__init__(thing, "not in the cache, and --offline forbids asking for it", "run once without --offline")
+
+
+class RequestFailed(Unreachable):
+    """One request to one address failed for good. `status` is the HTTP status, when there was an answer."""
+
+    reference = "request-failed"
+
+    def __init__(self, url: str, reason: str, *, hint: str | None = None, status: int | None = None) -> None:
+        super().__init__(shown(url), reason, hint)
+        self.status = status
+
+
+class IndexUnreachable(RequestFailed):
+    """Nobody answered: no such host, refused, no route, cut off, too slow."""
+
+    reference = "index-unreachable"
+
+
+class RateLimited(RequestFailed):
+    """The server asked to be left alone for longer than we are ready to wait."""
+
+    reference = "rate-limited"
+
+
+class TooLarge(RequestFailed):
+    """The answer is larger than what such an answer may be."""
+
+    reference = "too-large"
+
+
+class BadPage(Unreachable):
+    """A project page that cannot be trusted or understood."""
+
+    reference = "bad-index-page"
+
+    def __init__(self, project: str, index: str, reason: str) -> None:
+        super().__init__(f"page of {project} on {shown(index)}", reason, "report it to whoever runs this index, or use another")
+        self.project, self.index = project, index
+
+
+class BadMetadata(Unreachable):
+    """Metadata of one file that is missing, damaged, or about something else."""
+
+    reference = "bad-metadata"
+
+    def __init__(self, filename: str, url: str, reason: str) -> None:
+        super().__init__(f"metadata of {filename} at {shown(url)}", reason, "report it to whoever runs this index, or use another")
+        self.filename = filename
+
+
+class HashMismatch(Unreachable):
+    """Bytes that are not those that were promised."""
+
+    reference = "hash-mismatch"
+
+    def __init__(self, thing: str, url: str, *, stated: str, found: str) -> None:
+        super().__init__(f"{thing} at {shown(url)}", f"its sha256 is {found}, stated is {stated}",
+                         "do not use this file; try again later or use another index")
+        self.stated, self.found = stated, found
+
+
+class BadRelease(Unreachable):
+    """The release source answered something that is no release."""
+
+    reference = "bad-release"
+
+
+class Closed(Unreachable):
+    """The client was closed while something was still asked of it."""
+
+    reference = "closed"
+
+    def __init__(self, thing: str) -> None:
+        super().__init__(thing, "the index client was closed")

@@ -1,0 +1,204 @@
+"""The package index: pages and metadata, asked early, waited for late.
+
+Everything is fetched at most once per run, by a pool of threads; who needs an answer that nobody has begun to fetch
+fetches it itself. Several indexes are asked in order and the first that has the project wins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from stackfix.sources.address import without_credentials
+from stackfix.sources.cache import Cache, KeptPage
+from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline, RequestFailed
+from stackfix.sources.metadata import MetadataSource
+from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.transport import Limits, Response, Transport
+from stackfix.sources.workers import Task, Workers
+
+WORKERS = 50
+
+
+class Progress(Protocol):
+    """Told what is going on. Called from any thread."""
+
+    def __call__(self, done: int, asked: int, /) -> object:
+        """`done` of `asked` pages and metadata are there."""
+
+
+class PackageIndex:
+    """Fills resolve.records.Index. Every method may be called from any thread."""
+
+    def __init__(self, settings: IndexSettings, *, cache_dir: Path, offline: bool, refresh: bool = False,
+                 progress: Progress | None = None, limits: Limits = Limits(), workers: int = WORKERS) -> None:
+        self.cache = Cache(cache_dir)
+        self.transport = Transport(settings, limits)
+        self._indexes = tuple((url, without_credentials(url)) for url in settings.indexes)
+        self._limits, self._offline, self._refresh, self._progress = limits, offline, refresh, progress
+        self._workers = Workers(workers, "stackfix-index")
+        self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start)
+        self._lock = threading.Lock()
+        self._pages: dict[str, Task[Page]] = {}
+        self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
+        self._done = 0
+        self._on_page: Callable[[Page], None] | None = None
+        self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
+        self._watcher_fault: Exception | None = None
+
+    def watch(self, *, on_page: Callable[[Page], None] | None = None,
+              on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None) -> None:
+        """Call these as soon as an answer is there, from whatever thread has it; a place to prefetch what follows.
+
+        What they raise is raised by the next page() or metadata().
+        """
+        self._on_page, self._on_metadata = on_page, on_metadata
+
+    def prefetch_pages(self, names: tuple[str, ...]) -> None:
+        """Start fetching these projects' pages."""
+        for name in names:
+            self._page_task(normalise(name))
+
+    def prefetch_metadata(self, files: tuple[IndexFile, ...]) -> None:
+        """Start fetching these files' metadata."""
+        for file in files:
+            self._metadata_task(file)
+
+    def page_ready(self, name: str) -> bool:
+        """Whether page() answers (or raises) at once; never starts anything."""
+        task = self._pages.get(normalise(name))
+        return task is not None and task.ready
+
+    def metadata_ready(self, file: IndexFile) -> bool:
+        """Whether metadata() answers (or raises) at once; never starts anything."""
+        task = self._metadata.get((file.url, file.filename))
+        return task is not None and task.ready
+
+    def page(self, name: str) -> Page:
+        """The page of `name`. Raises NoSuchProject, BadPage, NotAllowedOffline, or a RequestFailed."""
+        found = self._page_task(normalise(name)).result()
+        self._raise_watchers_fault()
+        return found
+
+    def metadata(self, file: IndexFile) -> CoreMetadata:
+        """Metadata of `file`. Raises BadMetadata, HashMismatch, SdistNeedsBuild, NotAllowedOffline, or a RequestFailed."""
+        found = self._metadata_task(file).result()
+        self._raise_watchers_fault()
+        return found
+
+    def close(self) -> None:
+        """Cancel what is under way and drop all connections."""
+        self._workers.close(Closed("index"))
+        self.transport.close()
+
+    def __enter__(self) -> PackageIndex:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _start(self, work: Callable[[], CoreMetadata]) -> Task[CoreMetadata]:
+        task = Task(work)
+        self._workers.submit(task)
+        return task
+
+    def _page_task(self, name: str) -> Task[Page]:
+        task = self._pages.get(name)
+        if task is not None:
+            return task
+        with self._lock:
+            task = self._pages.get(name)
+            if task is not None:
+                return task
+            task = self._pages[name] = Task(lambda: self._fetch_page(name))
+        self._workers.submit(task)
+        self._tell(0)
+        return task
+
+    def _metadata_task(self, file: IndexFile) -> Task[CoreMetadata]:
+        key = file.url, file.filename
+        task = self._metadata.get(key)
+        if task is not None:
+            return task
+        with self._lock:
+            task = self._metadata.get(key)
+            if task is not None:
+                return task
+            task = self._metadata[key] = Task(lambda: self._fetch_metadata(file))
+        self._workers.submit(task)
+        self._tell(0)
+        return task
+
+    def _fetch_metadata(self, file: IndexFile) -> CoreMetadata:
+        found = self._metadata_source.kept(file)
+        if found is None:
+            if self._offline:
+                raise NotAllowedOffline(f"metadata of {file.filename}")
+            found = self._metadata_source.fetch(file)
+        self._tell(1)
+        self._call_watcher(lambda: self._on_metadata and self._on_metadata(file, found))
+        return found
+
+    def _fetch_page(self, name: str) -> Page:
+        for url, base in self._indexes:
+            page = self._page_on(name, f"{url}/{name}/", base)
+            if page is not None:
+                self._tell(1)
+                self._call_watcher(lambda: self._on_page and self._on_page(page))
+                return page
+        if self._offline:
+            raise NotAllowedOffline(f"index page of {name}")
+        raise NoSuchProject(name, tuple(base for _, base in self._indexes))
+
+    def _page_on(self, name: str, url: str, base: str) -> Page | None:
+        """The page of `name` on one index, None where that index has no such project."""
+        kept = self.cache.page(url)
+        if kept is not None and (self._offline or (kept.fresh and not self._refresh)):
+            return _parse_kept(kept, name, base)
+        if self._offline:
+            return None
+        headers = {"Accept": ACCEPT}
+        if kept is not None and kept.etag is not None:
+            headers["If-None-Match"] = kept.etag
+        answer = self.transport.get(url, limit=self._limits.page, headers=headers)
+        if answer.status == 304 and kept is not None:
+            self.cache.renew_page(url, kept, answer.headers)
+            return _parse_kept(kept, name, base)
+        if answer.status in (404, 410):
+            return None
+        return self._accept(answer, name, url, base)
+
+    def _accept(self, answer: Response, name: str, url: str, base: str) -> Page:
+        if answer.status != 200:
+            hint = "check the credentials of this index (its address, or netrc)" if answer.status in (401, 403) else None
+            raise RequestFailed(url, f"it answered {answer.status}", status=answer.status, hint=hint)
+        page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
+        self.cache.keep_page(url, final=answer.url, headers=answer.headers, content=answer.body)
+        return page
+
+    def _tell(self, more: int) -> None:
+        if self._progress is None:
+            return
+        with self._lock:
+            self._done += more
+            done, asked = self._done, len(self._pages) + len(self._metadata)
+        self._progress(done, asked)
+
+    def _call_watcher(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as fault:  # a defect of the watcher is not a fault of the page
+            self._watcher_fault = fault
+
+    def _raise_watchers_fault(self) -> None:
+        if self._watcher_fault is not None:
+            fault, self._watcher_fault = self._watcher_fault, None
+            raise fault
+
+
+def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:
+    return parse_page(kept.content, kept.content_type, project=name, index=base, url=kept.url)

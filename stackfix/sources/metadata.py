@@ -1,0 +1,249 @@
+"""Metadata of one file, by the cheapest way that works.
+
+    1. `<file>.metadata` where the page advertises it (PEP 658, 714), checked against the stated hash
+    2. not advertised: `.metadata` all the same, and at the same time the wheel's last bytes, which hold its directory
+       and mostly its METADATA; a second range where they do not
+    3. the whole file, checked against the page's hash, where it is small enough
+    4. sdists: the PKG-INFO inside, if it is static (PEP 643)
+
+Only ways 1 (with a hash) and 3, 4 are covered by a hash. Metadata that no hash covers may steer the search; what is
+pinned is the hash of the file on the index page, so a lie there ends in an install that does not match its lock's
+checks, never in other bytes being installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Protocol
+
+from stackfix.sources.address import parse_address
+from stackfix.sources.cache import Cache
+from stackfix.sources.core_metadata import needs_build, parse_metadata, read_fields, record_of, same_version
+from stackfix.sources.errors import BadMetadata, HashMismatch, RequestFailed, SdistNeedsBuild, TooLarge
+from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.transport import Limits, Response, Transport
+
+TAIL = 64 * 1024
+_SMALL = 8 * 1024 * 1024            # a whole wheel that is read without a second thought
+_WHOLE = 128 * 1024 * 1024          # the largest file that is read whole for its metadata
+_MAX_RANGES = 4
+_NOT_THERE = (403, 404, 410)        # 403: object stores answer so for a name that does not exist
+_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+
+class Pending(Protocol):
+    """An answer that is on its way."""
+
+    def result(self) -> CoreMetadata: ...
+    def drop(self, fault: BaseException) -> None: ...
+
+
+Start = Callable[[Callable[[], CoreMetadata]], Pending]  # begin work in another thread
+
+
+class MetadataSource:
+    """Fetches metadata. Called from many threads; each call blocks until its answer is there."""
+
+    def __init__(self, transport: Transport, cache: Cache, limits: Limits, start: Start) -> None:
+        self._transport, self._cache, self._limits, self._start = transport, cache, limits, start
+
+    def kept(self, file: IndexFile) -> CoreMetadata | None:
+        """Metadata of `file` in the cache. Raises SdistNeedsBuild where the cache knows that of it."""
+        if file.sha256 is None:
+            return None
+        for voucher in _vouchers(file):
+            about = self._cache.record("metadata-v1", _key(file.sha256, voucher))
+            record = None if about is None else _record_from(about, file)
+            if record is not None:
+                return record
+        verdict = None if file.is_wheel else self._cache.record("metadata-v1", _key(file.sha256, "needs build"))
+        if verdict is not None:
+            raise SdistNeedsBuild(file.project, file.version, str(verdict.get("reason")))
+        return None
+
+    def fetch(self, file: IndexFile) -> CoreMetadata:
+        """Metadata of `file` from its server, kept for the next run. Raises a StackfixError about that file."""
+        found = self._of_wheel(file) if file.is_wheel else self._of_sdist(file)
+        if file.sha256 is not None:
+            whole, stated, server = _vouchers(file)
+            voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
+            self._cache.keep_record("metadata-v1", _key(file.sha256, voucher), asdict(found))
+        return found
+
+    def _of_wheel(self, file: IndexFile) -> CoreMetadata:
+        if file.core_metadata is not None:
+            found = self._beside(file)
+            # An index may advertise what its file server does not have: uv ends there, we go on.
+            return found if found is not None else self._inside(file)
+        tail = self._start(lambda: self._inside(file))
+        try:
+            found = self._beside(file)
+        except RequestFailed:
+            found = None  # the wheel itself may still be had, or says better what is wrong
+        if found is None:
+            return tail.result()
+        tail.drop(RequestFailed(file.url, "not needed any more"))
+        return found
+
+    def _beside(self, file: IndexFile) -> CoreMetadata | None:
+        """From `<file>.metadata`, None where the server has none."""
+        url = file.url + ".metadata"
+        answer = self._transport.get(url, limit=self._limits.metadata)
+        if answer.status in _NOT_THERE:
+            return None
+        _require_ok(answer, url)
+        if isinstance(file.core_metadata, str):
+            found = hashlib.sha256(answer.body).hexdigest()
+            if found != file.core_metadata:
+                raise HashMismatch(f"{file.filename}.metadata", file.url, stated=file.core_metadata, found=found)
+            return parse_metadata(answer.body, file, "advertised")
+        try:
+            return parse_metadata(answer.body, file, "unadvertised")
+        except BadMetadata:
+            if file.core_metadata is None:  # nobody promised anything: some servers answer any name with a page
+                return None
+            raise
+
+    def _inside(self, file: IndexFile) -> CoreMetadata:
+        """From the wheel's own bytes: its end, a second range, or all of it."""
+        from stackfix.sources.archives import BadArchive, Missing, SparseFile, metadata_in_wheel
+
+        answer = self._last_bytes(file)
+        if answer is None or answer.status == 200:
+            content = self._whole(file, None if answer is None else answer.body)
+            return self._parsed(lambda: metadata_in_wheel(io.BytesIO(content), file.project), file, "file")
+        start, total = _range_of(answer, file)
+        sparse = SparseFile(total)
+        sparse.add(start, answer.body)
+        for _ in range(_MAX_RANGES):
+            try:
+                return parse_metadata(metadata_in_wheel(sparse, file.project), file, "range")
+            except Missing as missing:
+                # METADATA mostly lies just before the directory: one range for both
+                first = max(0, missing.start - TAIL)
+                last = min(missing.start + missing.size + TAIL, start if missing.start < start else total) - 1
+                if last - first > self._limits.metadata:
+                    raise BadMetadata(file.filename, file.url, "the wheel's directory is too large") from None
+                more = self._bytes(file, f"bytes={first}-{last}")
+                if more is None or more.status != 206:
+                    break
+                sparse.add(_range_of(more, file)[0], more.body)
+            except BadArchive as fault:
+                raise BadMetadata(file.filename, file.url, str(fault)) from None
+        raise BadMetadata(file.filename, file.url, "the wheel's METADATA is not where its directory says")
+
+    def _last_bytes(self, file: IndexFile) -> Response | None:
+        """The end of the file (206) or all of it (200); None where neither is to be had cheaply."""
+        answer = self._bytes(file, f"bytes=-{TAIL}")
+        if (answer is None or answer.status in (400, 416, 501)) and file.size:
+            # Some servers know ranges, but none that count from the end.
+            answer = self._bytes(file, f"bytes={max(0, file.size - TAIL)}-{file.size - 1}")
+        if answer is None or answer.status in (400, 416, 501):
+            return None
+        _require_ok(answer, file.url)
+        return answer
+
+    def _bytes(self, file: IndexFile, wanted: str) -> Response | None:
+        """The answer to a range request; None where the server sends all of a file that is not small."""
+        try:
+            return self._transport.get(file.url, limit=max(_SMALL, self._limits.metadata), headers={"Range": wanted},
+                                       unpack=False)
+        except TooLarge:
+            return None
+
+    def _whole(self, file: IndexFile, content: bytes | None) -> bytes:
+        """All bytes of the file, checked against the page's hash."""
+        if content is None:
+            if (file.size or 0) > _WHOLE:
+                raise BadMetadata(file.filename, file.url, f"the server has no metadata file, answers no range request,"
+                                  f" and {file.size} bytes are too many to read for it")
+            answer = self._transport.get(file.url, limit=_WHOLE, unpack=False)
+            _require_ok(answer, file.url)
+            content = answer.body
+        found = hashlib.sha256(content).hexdigest()
+        if file.sha256 is not None and found != file.sha256:
+            raise HashMismatch(file.filename, file.url, stated=file.sha256, found=found)
+        return content
+
+    def _of_sdist(self, file: IndexFile) -> CoreMetadata:
+        from stackfix.sources.archives import pkg_info_in_sdist
+
+        if isinstance(file.core_metadata, str):
+            url = file.url + ".metadata"
+            answer = self._transport.get(url, limit=self._limits.metadata)
+            if answer.status == 200:
+                found = hashlib.sha256(answer.body).hexdigest()
+                if found != file.core_metadata:
+                    raise HashMismatch(f"{file.filename}.metadata", file.url, stated=file.core_metadata, found=found)
+                return self._static(answer.body, file, "advertised")
+        content = self._whole(file, None)
+        return self._parsed(lambda: pkg_info_in_sdist(content, file.filename), file, "sdist")
+
+    def _parsed(self, read: Callable[[], bytes], file: IndexFile, basis: str) -> CoreMetadata:
+        from stackfix.sources.archives import BadArchive
+
+        try:
+            content = read()
+        except BadArchive as fault:
+            raise BadMetadata(file.filename, file.url, str(fault)) from None
+        return self._static(content, file, basis) if basis == "sdist" else parse_metadata(content, file, basis)
+
+    def _static(self, content: bytes, file: IndexFile, basis: str) -> CoreMetadata:
+        fields = read_fields(content, file)
+        reason = needs_build(fields)
+        if reason is not None:
+            if file.sha256 is not None:
+                self._cache.keep_record("metadata-v1", _key(file.sha256, "needs build"), {"reason": reason})
+            raise SdistNeedsBuild(file.project, file.version, reason)
+        return record_of(fields, file, basis)
+
+
+def _require_ok(answer: Response, url: str) -> None:
+    if answer.status not in (200, 206):
+        raise RequestFailed(url, f"it answered {answer.status}", status=answer.status,
+                            hint="check the index's address and credentials" if answer.status in (401, 403) else None)
+
+
+def _range_of(answer: Response, file: IndexFile) -> tuple[int, int]:
+    """Where the part begins, and how large the whole file is. Raises BadMetadata for a part that is not as it says."""
+    stated = _RANGE.fullmatch(answer.headers.get("content-range", "").strip())
+    if stated is None:
+        raise BadMetadata(file.filename, file.url, "the server does not say which part of the file it sent")
+    first, last, total = (int(number) for number in stated.groups())
+    if not first <= last < total or last - first + 1 != len(answer.body):
+        raise BadMetadata(file.filename, file.url, "the server sent another part of the file than it says")
+    if file.size is not None and file.size != total:
+        raise BadMetadata(file.filename, file.url, f"the server has {total} bytes, the index page states {file.size}")
+    return first, total
+
+
+def _vouchers(file: IndexFile) -> tuple[str, str, str]:
+    """Who may stand for metadata: the file's bytes, the hash on the page, the server's word where there is no hash.
+
+    Part of the key, so that what one server says is never taken for another's.
+    """
+    server = "{}://{}:{}".format(*parse_address(file.url).origin)
+    return "file", f"metadata {file.core_metadata}", f"server {server} without metadata {file.core_metadata}"
+
+
+def _key(sha256: str, voucher: str) -> str:
+    return f"{sha256}.{hashlib.sha256(voucher.encode()).hexdigest()[:16]}"
+
+
+def _record_from(about: dict[str, object], file: IndexFile) -> CoreMetadata | None:
+    """The kept record, None where it is not one or belongs to another file."""
+    texts = [about.get(key) for key in ("name", "version", "basis")]
+    lists = [about.get(key) for key in ("requires_dist", "provides_extra")]
+    python = about.get("requires_python")
+    if not all(isinstance(text, str) for text in texts) or not (python is None or isinstance(python, str)):
+        return None
+    if not all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists):
+        return None
+    if texts[0] != file.project or not same_version(str(texts[1]), file.version):
+        return None
+    return CoreMetadata(name=file.project, version=str(texts[1]), requires_dist=tuple(lists[0] or ()),  # type: ignore[arg-type]
+                        requires_python=python, provides_extra=tuple(lists[1] or ()), basis=str(texts[2]))  # type: ignore[arg-type]

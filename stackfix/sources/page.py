@@ -1,0 +1,198 @@
+"""Project pages, PEP 691 JSON or PEP 503 HTML.
+
+The pages of one lock list some 50,000 files, of which a few hundred matter. So entries are grouped by the version in
+their file names, cheaply, and are checked and turned into records only when someone asks for that version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from stackfix.sources.address import resolve_link
+from stackfix.sources.errors import BadPage
+from stackfix.sources.records import IndexFile
+
+ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SEPARATORS = re.compile(r"[-_.]+")
+_FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
+_HTML_LIMIT = 64 * 1024 * 1024
+_Entry = dict[str, Any]
+
+
+def normalise(name: str) -> str:
+    """`name` as indexes spell it (PEP 503)."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+class Page:
+    """One project on one index."""
+
+    def __init__(self, name: str, index: str, url: str, groups: dict[str, list[_Entry]]) -> None:
+        self.name, self.index = name, index
+        self._url, self._groups = url, groups
+        self._files: dict[str, tuple[IndexFile, ...]] = {}
+
+    def version_strings(self) -> tuple[str, ...]:
+        """Versions that have a wheel or an sdist, as file names write them; they need not be valid (PEP 440)."""
+        return tuple(self._groups)
+
+    def files(self, version: str) -> tuple[IndexFile, ...]:
+        """Files of one version string, in the page's order. Raises BadPage for a file that cannot be trusted."""
+        known = self._files.get(version)
+        if known is None:
+            known = self._files[version] = self._records(version)
+        return known
+
+    def _records(self, version: str) -> tuple[IndexFile, ...]:
+        found: dict[str, IndexFile] = {}
+        for entry in self._groups.get(version, ()):
+            if entry["filename"].endswith(".whl") and entry["filename"].count("-") not in (4, 5):
+                continue  # no wheel name (binary distribution format); installers pass over it too
+            file = self._record(entry, version)
+            before = found.setdefault(file.filename, file)
+            if before.sha256 != file.sha256:
+                raise self._bad(f"lists {file.filename} twice, with different hashes")
+        return tuple(found.values())
+
+    def _record(self, entry: _Entry, version: str) -> IndexFile:
+        filename = entry["filename"]
+        if not _FILENAME.fullmatch(filename) or ".." in filename or len(filename) > 400:
+            raise self._bad(f"lists a file with the impossible name {filename[:200]!r}")
+        url = entry.get("url")
+        if not isinstance(url, str):
+            raise self._bad(f"gives no address for {filename}")
+        try:
+            url = resolve_link(self._url, url)
+        except ValueError as fault:
+            raise self._bad(f"gives an address for {filename} that {fault}") from None
+        yanked = entry.get("yanked")
+        size = entry.get("size")
+        advertised = entry.get("core-metadata", entry.get("dist-info-metadata"))
+        return IndexFile(
+            project=self.name, filename=filename, version=version, url=url,
+            sha256=self._sha256(entry.get("hashes"), filename),
+            requires_python=self._text(entry, "requires-python"),
+            yanked=yanked if isinstance(yanked, str) and yanked else "" if yanked else None,
+            size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+            upload_time=self._text(entry, "upload-time"),
+            core_metadata=(self._sha256(advertised, filename) or True) if advertised else None, index=self.index)
+
+    def _text(self, entry: _Entry, key: str) -> str | None:
+        value = entry.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self._bad(f"states a {key} for {entry['filename']} that is no text")
+        return value or None
+
+    def _sha256(self, hashes: object, filename: str) -> str | None:
+        if hashes is None or hashes is True:
+            return None
+        value = hashes.get("sha256") if isinstance(hashes, dict) else ""
+        if value is None:
+            return None
+        if not isinstance(value, str) or not _SHA256.fullmatch(value.lower()):
+            raise self._bad(f"states a hash for {filename} that is no sha256")
+        return value.lower()
+
+    def _bad(self, reason: str) -> BadPage:
+        return BadPage(self.name, self.index, reason)
+
+
+def parse_page(content: bytes, content_type: str, *, project: str, index: str, url: str) -> Page:
+    """The page of `project` (normalised) that came from `url`. Raises BadPage."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
+        entries = _json_entries(content, project, index)
+    elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
+        entries = _html_entries(content, project, index, url)
+    else:
+        raise BadPage(project, index, f"is of the type {kind[:80]!r}, which is no index page")
+    try:
+        groups = grouped(entries, project)
+    except _Unfit as fault:
+        raise BadPage(project, index, str(fault)) from None
+    return Page(project, index, url, groups)
+
+
+def _json_entries(content: bytes, project: str, index: str) -> list[_Entry]:
+    try:
+        page = json.loads(content)
+    except (ValueError, RecursionError):
+        raise BadPage(project, index, "is no valid JSON, or was cut short") from None
+    meta = page.get("meta") if isinstance(page, dict) else None
+    version = meta.get("api-version") if isinstance(meta, dict) else None
+    if not isinstance(version, str) or not isinstance(page.get("files"), list):
+        raise BadPage(project, index, "has not the shape of an index page (PEP 691)")
+    _check_version(version, project, index)
+    name = page.get("name")
+    if name is not None and (not isinstance(name, str) or normalise(name) != project):
+        raise BadPage(project, index, f"is about {str(name)[:100]!r}")
+    entries: list[_Entry] = page["files"]
+    return entries
+
+
+def _html_entries(content: bytes, project: str, index: str, url: str) -> list[_Entry]:
+    from stackfix.sources.page_html import entries_of
+
+    if len(content) > _HTML_LIMIT:
+        raise BadPage(project, index, f"is HTML of more than {_HTML_LIMIT} bytes")
+    text = content.decode("utf-8", "replace")
+    entries, version = entries_of(text, url)
+    if not entries and "<" not in text:
+        raise BadPage(project, index, "is no HTML")
+    if version is not None:
+        _check_version(version, project, index)
+    return entries
+
+
+def _check_version(version: str, project: str, index: str) -> None:
+    if version.partition(".")[0] != "1":
+        raise BadPage(project, index, f"uses version {version[:20]!r} of the index format; only 1.x is known")
+
+
+class _Unfit(Exception):
+    """The entries are not those of an index page."""
+
+
+def grouped(entries: list[_Entry], project: str) -> dict[str, list[_Entry]]:
+    """Entries by the version in their file names, in the page's order; files of other kinds and projects left out.
+
+    Sdists of the kinds .tar.gz and .zip count. Runs over every file of a page, so it does as little as can be.
+    """
+    groups: dict[str, list[_Entry]] = {}
+    ours: dict[str, bool] = {}
+    spelled = "[-_.]+".join(map(re.escape, project.split("-")))
+    sdist = re.compile(spelled + r"-(v?\d.*)\.(?:tar\.gz|zip)", re.IGNORECASE)
+    try:
+        for entry in entries:
+            filename = entry["filename"]
+            if filename.endswith(".whl"):
+                head, _, rest = filename.partition("-")
+                version = rest.partition("-")[0]
+                known = ours.get(head)
+                if known is None:
+                    known = ours[head] = _fits(head, project)
+                if not known or not version:
+                    continue
+            else:
+                found = sdist.fullmatch(filename)
+                if found is None:
+                    _fits(filename, project)
+                    continue
+                version = found[1]
+            group = groups.get(version)
+            if group is None:
+                groups[version] = [entry]
+            else:
+                group.append(entry)
+    except (TypeError, KeyError, AttributeError):
+        raise _Unfit("lists a file without a name") from None
+    return groups
+
+
+def _fits(head: str, project: str) -> bool:
+    if "/" in head or "\\" in head:
+        raise _Unfit(f"lists a file with the impossible name {head[:200]!r}")
+    return normalise(head) == project

@@ -1,0 +1,155 @@
+"""Where to look, out of options, uv's and pip's settings, and pip's own default.
+
+Each setting is taken from the first of these that states it: options, uv (variables, then uv.toml), pip (variables,
+then pip.conf), pip's default. Additional indexes come before the default one, and the first index that has a project
+wins for it, as uv does: an additional index can add projects or take them over, never mix its files in.
+
+Settings of this machine alone steer no lock: `file:` indexes and paths, find-links, a global constraints file. They
+are listed in `ignored`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from stackfix.errors import BadInput, Unreachable
+from stackfix.sources.address import parse_address, shown
+from stackfix.sources.pip_settings import PipSettings, read_pip_settings
+from stackfix.sources.records import IndexSettings
+from stackfix.sources.uv_settings import UvSettings, read_uv_settings
+
+ReadText = Callable[[Path], str | None]
+Named = tuple[str, str]             # (where it is set, address)
+_TIMEOUT, _RETRIES = 15.0, 5        # pip's defaults
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a settings file, None where there is none. Raises BadInput for one that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+        raise BadInput(str(path), f"cannot be read ({reason})") from None
+
+
+def read_settings(*, index_url: str | None = None, extra_index_urls: tuple[str, ...] = (), environ: Mapping[str, str],
+                  home: Path, read: ReadText = read_text, default_index: Callable[[], str] | None = None,
+                  platform: str = sys.platform, prefix: Path | None = None) -> IndexSettings:
+    """The settings in force. Raises BadInput for an option or a settings file that makes no sense.
+
+    `prefix` is the environment whose own pip.conf counts (VIRTUAL_ENV, else the running interpreter's).
+    """
+    uv = read_uv_settings(environ, home, read, platform)
+    pip = read_pip_settings(environ, home, read, platform, prefix or Path(environ.get("VIRTUAL_ENV") or sys.prefix))
+    ignored = [*uv.ignored, *pip.ignored]
+    default = _default(index_url, uv, pip, ignored) or ("pip's default", (default_index or pip_default_index)())
+    extras = _extras(extra_index_urls, uv, pip, ignored)
+    indexes = _distinct([*extras, default])
+    netrc, fault = read_netrc(environ, home)
+    return IndexSettings(
+        indexes=tuple(url for _, url in indexes), origin=tuple(origin for origin, _ in indexes),
+        ignored=tuple(dict.fromkeys([*ignored, *fault])),
+        cert=uv.cert or pip.cert or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or None,
+        proxies=read_proxies(environ, pip.proxy), no_proxy=environ.get("no_proxy") or environ.get("NO_PROXY") or None,
+        timeout=uv.timeout or pip.timeout or _TIMEOUT,
+        retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
+        netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None)
+
+
+def pip_default_index() -> str:
+    """The index that pip asks when nothing is set, read from pip itself."""
+    try:
+        from pip._internal.models.index import PyPI
+
+        return str(PyPI.simple_url)
+    except (ImportError, AttributeError):
+        raise Unreachable("the default index", "this version of pip does not say which it is",
+                          "name one with --index-url, or install pip between 23.1 and the newest known to work") from None
+
+
+def _default(option: str | None, uv: UvSettings, pip: PipSettings, ignored: list[str]) -> Named | None:
+    if option is not None:
+        return "--index-url", _option("--index-url", option)
+    for named in (*uv.default, *pip.default):
+        if _usable(named, ignored):
+            return named
+    return None
+
+
+def _extras(options: tuple[str, ...], uv: UvSettings, pip: PipSettings, ignored: list[str]) -> list[Named]:
+    if options:
+        return [("--extra-index-url", _option("--extra-index-url", url)) for url in options]
+    found = [named for named in uv.extra if _usable(named, ignored)]
+    from_pip = [named for named in pip.extra if _usable(named, ignored)]
+    return found or from_pip
+
+
+def _option(flag: str, url: str) -> str:
+    """`url` of an option. Raises BadInput for what is no web address: it may hold for this machine alone."""
+    try:
+        parse_address(url)
+    except ValueError as fault:
+        reason = str(fault)
+        if url.startswith("file:") or "://" not in url:
+            reason = "is a path of this machine, and a lock must hold elsewhere"
+        raise BadInput(f"{flag} {shown(url)}", reason, "give an https:// or http:// address") from None
+    return url
+
+
+def _usable(named: Named, ignored: list[str]) -> bool:
+    """Whether it is a web address; what is not is noted."""
+    origin, url = named
+    try:
+        parse_address(url)
+    except ValueError as fault:
+        local = url.startswith("file:") or "://" not in url
+        ignored.append(f"{origin}: {shown(url)} ({'holds for this machine alone' if local else fault})")
+        return False
+    return True
+
+
+def _distinct(indexes: list[Named]) -> list[Named]:
+    found: dict[str, Named] = {}
+    for origin, url in indexes:
+        url = url.partition("#")[0].rstrip("/")
+        found.setdefault(url, (origin, url))
+    return list(found.values())
+
+
+def read_proxies(environ: Mapping[str, str], from_pip: str | None) -> tuple[tuple[str, str], ...]:
+    """Proxies by scheme. pip's own setting holds for both; else HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, lower case first."""
+    if from_pip:
+        return (("http", from_pip), ("https", from_pip))
+    found: list[tuple[str, str]] = []
+    for scheme in ("http", "https", "all"):
+        url = environ.get(f"{scheme}_proxy")
+        if url is None and not (scheme == "http" and "REQUEST_METHOD" in environ):  # a CGI header, not a setting
+            url = environ.get(f"{scheme.upper()}_PROXY")
+        if url:
+            found.append((scheme, url))
+    return tuple(found)
+
+
+def read_netrc(environ: Mapping[str, str], home: Path) -> tuple[tuple[tuple[str, str, str], ...], tuple[str, ...]]:
+    """(host, user, password) from NETRC or ~/.netrc, and a note when it cannot be read.
+
+    Its `default` entry is left out: it would go to every server that an index page names.
+    """
+    named = environ.get("NETRC")
+    path = Path(named) if named else next((home / name for name in (".netrc", "_netrc") if (home / name).exists()), None)
+    if path is None or not path.is_file():
+        return (), ()
+    import netrc
+
+    try:
+        hosts = netrc.netrc(os.fspath(path)).hosts
+    except (netrc.NetrcParseError, OSError, UnicodeDecodeError) as fault:
+        reason = fault.msg if isinstance(fault, netrc.NetrcParseError) else "cannot be read"
+        return (), (f"{path}: {reason}",)
+    return tuple((host.lower(), login or "", password or "") for host, (login, _, password) in hosts.items()
+                 if host != "default"), ()
