@@ -132,8 +132,9 @@ def expect(value: Any, kind: type, name: str, word: str) -> Any:
     """`value` where it is of `kind`. A version without quotes is a number, and 2.10 would be read as 2.1."""
     if isinstance(value, kind):
         return value
-    quoted = kind is str and isinstance(value, (int, float)) and not isinstance(value, bool)
-    hint = f'write {name} = "{value}": a number loses its last zero' if quoted else None
+    hint = None
+    if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+        hint = "put it in quotes: as a number, 2.10 is 2.1"
     raise BadInput(name, f"is {type(value).__name__}, not {word}", hint)
 
 

@@ -13,15 +13,19 @@ from stackfix.write.records import Entry, RequirementsLock
 
 LONGEST = 4096                  # characters of a pin without its hashes
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-VERSION = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+URL = re.compile(r"[a-z]+://[^\s;\\]+")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+SECOND_STEP = re.compile(r"requirements-flash-attn[A-Za-z0-9_-]*\.txt")
+NAMED = re.compile(r"\bextras?\b|\bdependency_groups\b")
 PIN = re.compile(
     rf"(?P<name>{NAME})(?:\[(?P<extras>{NAME}(?:, ?{NAME})*)\])?"
-    rf"(?: ?== ?(?P<version>{VERSION})| ?@ ?(?P<url>[a-z]+://[^\s;]+))(?: ?; ?(?P<marker>.+))?")
-HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
+    rf"(?: ?== ?(?P<version>{VERSION.pattern})| ?@ ?(?P<url>{URL.pattern}))(?: ?; ?(?P<marker>.+))?")
+HASH = re.compile(rf"--hash=sha256:(?P<digest>{SHA256.pattern})")
 COMMENT = re.compile(r"(?:^|\s)#")
 HEADER_TARGET = re.compile(
     r"# This file is locked by stackfix for cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
-HEADER_NEXT = re.compile(r"# second step: (?P<file>requirements-flash-attn[A-Za-z0-9_-]*\.txt)")
+HEADER_NEXT = re.compile(rf"# second step: (?P<file>{SECOND_STEP.pattern})")
 HEADER_AFTER = re.compile(r"# second step of: \S+")
 
 

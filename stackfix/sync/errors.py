@@ -1,0 +1,27 @@
+"""What can stop `sync`."""
+
+from __future__ import annotations
+
+from stackfix.errors import AnswerIsNo, Unreachable
+
+
+class LockDoesNotFit(AnswerIsNo):
+    """The lock is for another Python or platform than the environment's."""
+
+    reference = "lock-does-not-fit"
+
+    def __init__(self, *, lock: str, locked_for: str, environment: str) -> None:
+        super().__init__(lock, locked_for, environment)
+        self.lock, self.locked_for, self.environment = lock, locked_for, environment
+
+    def what(self) -> str:
+        return f"{self.lock} is locked for {self.locked_for}; the environment is {self.environment}"
+
+    def next_step(self) -> str | None:
+        return "name the environment with --prefix DIR or --python EXE, or lock for it with --python and --platform"
+
+
+class InstallFailed(Unreachable):
+    """The installer ended with an error of its own, which it has shown."""
+
+    reference = "install-failed"

@@ -1,0 +1,149 @@
+"""pylock.toml (PEP 751) as pins: strictly, every file hashed, and only what fits the environment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+
+from stackfix.errors import BadInput
+from stackfix.sync.errors import LockDoesNotFit
+from stackfix.sync.parse import NAMED, SECOND_STEP, SHA256, URL, VERSION
+from stackfix.sync.records import Interpreter
+from stackfix.write.records import Entry
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+NO_HASH = ("vcs", "directory")          # sources that no hash covers
+
+
+def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[Entry, ...], str | None]:
+    """The pins for `interpreter`, and the bare name of the second step's file.
+
+    Raises BadInput naming the file and the key, LockDoesNotFit where the lock is for other environments.
+    """
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(name, f"is not TOML: {error}") from error
+    if not str(document.get("lock-version", "")).startswith("1."):
+        raise BadInput(name, f"lock-version {document.get('lock-version')!r} is not 1.x",
+                       "only pylock.toml of PEP 751 is read")
+    check_environment(document, name, interpreter)
+    entries: dict[str, Entry] = {}
+    for index, package in enumerate(expect(document.get("packages"), list, f"{name} packages")):
+        where = f"{name} packages[{index}]"
+        entry = parse_package(expect(package, dict, where), where, interpreter)
+        if entry is not None and entries.setdefault(entry.name, entry) is not entry:
+            raise BadInput(where, f"{entry.name} is locked twice for this environment")
+    return tuple(entries.values()), second_step(document, name)
+
+
+def check_environment(document: Mapping[str, Any], name: str, interpreter: Interpreter) -> None:
+    """Raises LockDoesNotFit unless `requires-python` and one of `environments` hold."""
+    environment = f"Python {dict(interpreter.markers)['python_full_version']} on {interpreter.platform}"
+    requires = document.get("requires-python")
+    if requires is not None and not python_fits(expect(requires, str, f"{name} requires-python"), name, interpreter):
+        raise LockDoesNotFit(lock=name, locked_for=f"Python {requires}", environment=environment)
+    markers = document.get("environments")
+    if markers is None:
+        return
+    texts = [expect(marker, str, f"{name} environments") for marker in expect(markers, list, f"{name} environments")]
+    if not any(marker_holds(text, f"{name} environments", interpreter) for text in texts):
+        raise LockDoesNotFit(lock=name, locked_for=" or ".join(texts), environment=environment)
+
+
+def parse_package(package: Mapping[str, Any], where: str, interpreter: Interpreter) -> Entry | None:
+    """The pin of one `[[packages]]`; None where its marker does not hold here."""
+    raw = expect(package.get("name"), str, f"{where} name")
+    try:
+        project = canonicalize_name(raw, validate=True)
+    except InvalidName as error:
+        raise BadInput(f"{where} name", f"is not a project name: {raw[:60]!r}") from error
+    where = f"{where} ({project})"
+    marker = package.get("marker")
+    if marker is not None and not marker_holds(expect(marker, str, f"{where} marker"), where, interpreter):
+        return None
+    for source in NO_HASH:
+        if source in package:
+            raise BadInput(where, f"comes from `{source}`, which no hash covers", "lock it from an index")
+    if "archive" in package:
+        archive = expect(package["archive"], dict, f"{where} archive")
+        return Entry(name=project, version=None, url=url_of(archive, f"{where} archive"),
+                     sha256=(sha256_of(archive, f"{where} archive"),))
+    version = expect(package.get("version"), str, f"{where} version")
+    if VERSION.fullmatch(version) is None:
+        raise BadInput(f"{where} version", f"is not a version: {version[:60]!r}")
+    digests = tuple(sorted({sha256_of(file, place) for file, place in files_of(package, where)}))
+    if not digests:
+        raise BadInput(where, "has no file", "lock again")
+    return Entry(name=project, version=version, url=None, sha256=digests)
+
+
+def files_of(package: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """(file, the way to it) of each wheel and of the sdist."""
+    for index, wheel in enumerate(expect(package.get("wheels", []), list, f"{where} wheels")):
+        place = f"{where} wheels[{index}]"
+        yield expect(wheel, dict, place), place
+    if "sdist" in package:
+        yield expect(package["sdist"], dict, f"{where} sdist"), f"{where} sdist"
+
+
+def sha256_of(file: Mapping[str, Any], where: str) -> str:
+    """The file's sha256. Raises BadInput where it has none: an unhashed file is never installed."""
+    digest = expect(file.get("hashes"), dict, f"{where} hashes").get("sha256")
+    if not isinstance(digest, str) or SHA256.fullmatch(digest) is None:
+        raise BadInput(f"{where} hashes", "has no sha256", "lock again: an unhashed file is never installed")
+    return digest
+
+
+def url_of(file: Mapping[str, Any], where: str) -> str:
+    """The file's address."""
+    url: str = expect(file.get("url"), str, f"{where} url")
+    if URL.fullmatch(url) is None:
+        raise BadInput(f"{where} url", f"is not an address: {url[:80]!r}")
+    return url
+
+
+def second_step(document: Mapping[str, Any], name: str) -> str | None:
+    """What `[tool.stackfix]` names: a file beside this one, never one elsewhere."""
+    tool = document.get("tool", {})
+    ours = tool.get("stackfix", {}) if isinstance(tool, dict) else {}
+    file = ours.get("second-step") if isinstance(ours, dict) else None
+    if file is not None and (not isinstance(file, str) or SECOND_STEP.fullmatch(file) is None):
+        raise BadInput(f"{name} tool.stackfix.second-step", f"is not the name of a second step: {str(file)[:80]!r}")
+    return file
+
+
+def python_fits(requires: str, name: str, interpreter: Interpreter) -> bool:
+    """Whether the interpreter's version is in `requires`."""
+    try:
+        return SpecifierSet(requires).contains(dict(interpreter.markers)["python_full_version"], prereleases=True)
+    except InvalidSpecifier as error:
+        raise BadInput(f"{name} requires-python", f"is not a specifier: {requires[:80]!r}") from error
+
+
+def marker_holds(text: str, where: str, interpreter: Interpreter) -> bool:
+    """Whether the marker holds in the environment. Markers on extras or groups are for installers that choose them."""
+    if not text.isprintable() or NAMED.search(text):
+        raise BadInput(where, "its marker asks for extras or dependency groups, which `sync` does not choose",
+                       "install it with `uv pip install -r`, naming them")
+    try:
+        return Marker(text).evaluate(dict(interpreter.markers))
+    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
+        raise BadInput(where, f"is not a marker: {text[:80]!r}") from error
+
+
+def expect(value: Any, kind: type, where: str) -> Any:
+    """`value` where it is of `kind`. Raises BadInput naming the way to it."""
+    if isinstance(value, kind):
+        return value
+    found = "missing" if value is None else f"{type(value).__name__}"
+    raise BadInput(where, f"is {found}, not {kind.__name__}", "lock again")
