@@ -38,7 +38,6 @@ from stackfix.sources.wire import (
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (429, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
-_DIAL_TRIES = 3  # a name that does not resolve, or a port that is shut, seldom changes within a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +49,7 @@ class Limits:
     retry_wait: float = 30.0        # seconds of waiting between tries, in all
     page: int = 256 * 1024 * 1024
     metadata: int = 16 * 1024 * 1024
+    dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
     idle: int = 64                  # connections kept open per server
 
 
@@ -129,7 +129,7 @@ class Transport:
                 raise TooLarge(url, f"its answer has {size}, and at most {limit} are accepted here") from None
             tries += 1
             pause = failed.wait if failed.wait is not None else min(8.0, 0.2 * 2 ** tries) * random.uniform(0.6, 1.0)
-            over_now = tries > self._retries or (not failed.dialled and tries >= _DIAL_TRIES)
+            over_now = tries > self._retries or (not failed.dialled and tries >= self._limits.dial_tries)
             if over_now or waited + pause > self._limits.retry_wait or time.monotonic() + pause >= deadline:
                 raise _given_up(url, failed, tries)
             waited += pause
