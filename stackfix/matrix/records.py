@@ -131,6 +131,19 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One place where the package index and the matrix disagree."""
+
+    project: str
+    version: str                    # of the project
+    kind: str                       # "new-release", "gone", "yanked", "pythons", "platform", "glibc", "requires",
+    #                                 "torch", "components", "sdist" or "unreadable"
+    known: str | None               # what the matrix says; None: nothing
+    found: str | None               # what the index says; None: nothing
+    file: str | None                # the file of the index that says so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
     """All rows. `directory` names where they came from (for messages), `digest` the sha256 over the files' bytes."""
 

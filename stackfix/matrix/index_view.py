@@ -1,0 +1,175 @@
+"""What reading the package index again needs of it, and what its files say, as the matrix would write it.
+
+The protocols are filled by the index of `resolve.records`: the matrix comes before it and imports none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+PLATFORM_TAGS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
+LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600
+
+_MANYLINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_(x86_64|aarch64)")
+_CPYTHON = re.compile(r"cp3(\d+)")
+
+
+class SeenFile(Protocol):
+    """A file of a project page."""
+
+    @property
+    def filename(self) -> str: ...
+    @property
+    def yanked(self) -> str | None: ...
+    @property
+    def is_wheel(self) -> bool: ...
+
+
+class SeenMetadata(Protocol):
+    """Metadata of a file."""
+
+    @property
+    def requires_dist(self) -> tuple[str, ...]: ...
+
+
+F = TypeVar("F", bound=SeenFile)
+F_co = TypeVar("F_co", bound=SeenFile, covariant=True)
+
+
+class SeenPage(Protocol[F_co]):
+    """A project page."""
+
+    def version_strings(self) -> tuple[str, ...]: ...
+    def files(self, version: str) -> tuple[F_co, ...]: ...
+
+
+class SeenIndex(Protocol[F]):
+    """A package index."""
+
+    def prefetch_pages(self, names: tuple[str, ...]) -> None: ...
+    def prefetch_metadata(self, files: tuple[F, ...]) -> None: ...
+    def page(self, name: str) -> SeenPage[F]: ...
+    def metadata(self, file: F) -> SeenMetadata: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[F]):
+    """One final release of a project on the index."""
+
+    version: Version
+    files: tuple[F, ...]
+
+    @property
+    def yanked(self) -> bool:
+        return all(file.yanked is not None for file in self.files)
+
+    @property
+    def sdist(self) -> bool:
+        return any(not file.is_wheel for file in self.files)
+
+    def wheels(self, platform: str | None = None) -> tuple[F, ...]:
+        """Wheels, by file name; with a platform, those that run there (pure ones too)."""
+        found = [file for file in self.files if file.is_wheel]
+        return tuple(
+            sorted(
+                (file for file in found if platform is None or platform in platforms_of(file.filename)),
+                key=lambda file: file.filename,
+            )
+        )
+
+
+def releases_of(page: SeenPage[F]) -> dict[Version, Release[F]]:
+    """Releases of a page by version, without pre-releases and what is no version."""
+    files: dict[Version, list[F]] = {}
+    for text in page.version_strings():
+        try:
+            version = Version(text)
+        except InvalidVersion:
+            continue
+        if not version.is_prerelease:
+            files.setdefault(version, []).extend(page.files(text))
+    return {version: Release(version, tuple(found)) for version, found in files.items() if found}
+
+
+def platforms_of(filename: str) -> frozenset[str]:
+    """Platforms of the matrix that a wheel is for; both for a pure one; none for a name that is no wheel's."""
+    tags = [tag for _, tag, _ in _tags(filename)]
+    found = {PLATFORM_TAGS[match[4]] for tag in tags for match in [_MANYLINUX.fullmatch(tag)] if match}
+    return frozenset(PLATFORM_TAGS.values()) if "any" in tags else frozenset(found)
+
+
+def glibc_of(filename: str) -> str | None:
+    """The oldest glibc that a wheel's platform tags admit: "2.28"."""
+    found = []
+    for _, tag, _ in _tags(filename):
+        match = _MANYLINUX.fullmatch(tag)
+        if match:
+            found.append(LEGACY_GLIBC.get(match[1]) or (int(match[2]), int(match[3])))
+    return "{}.{}".format(*min(found)) if found else None
+
+
+def pythons_of(filenames: Iterable[str]) -> tuple[str, ...]:
+    """Python minors of version-specific wheels, free-threaded builds left out."""
+    minors = set()
+    for filename in filenames:
+        for interpreter, _, abi in _tags(filename):
+            match = _CPYTHON.fullmatch(interpreter)
+            if match and abi.removesuffix("m") == interpreter:
+                minors.add(int(match[1]))
+    return tuple(f"3.{minor}" for minor in sorted(minors))
+
+
+def _tags(filename: str) -> list[tuple[str, str, str]]:
+    """(interpreter, platform, ABI) of each tag."""
+    try:
+        return [(tag.interpreter, tag.platform, tag.abi) for tag in parse_wheel_filename(filename)[3]]
+    except InvalidWheelFilename:
+        return []
+
+
+def requirements_without_extras(lines: Iterable[str]) -> frozenset[str]:
+    """Requirements that no extra asks for, in one spelling, so that two files' can be compared."""
+    return frozenset(
+        _spelled(requirement)
+        for requirement in _parsed(lines)
+        if requirement.marker is None or "extra" not in str(requirement.marker)
+    )
+
+
+def requirements_on(lines: Iterable[str], names: frozenset[str]) -> frozenset[str]:
+    """Those of `requirements_without_extras` that are on one of `names`."""
+    return frozenset(
+        line for line in requirements_without_extras(lines) if canonicalize_name(Requirement(line).name) in names
+    )
+
+
+def component_pins(lines: Iterable[str]) -> dict[str, str]:
+    """Component -> version of a cuda-toolkit release's requirements; a range stands for its lower bound."""
+    pins: dict[str, str] = {}
+    for requirement in _parsed(lines):
+        for clause in requirement.specifier:
+            if clause.operator in {"==", ">="} and requirement.name.startswith("nvidia-"):
+                pins[canonicalize_name(requirement.name)] = clause.version.removesuffix(".*")
+    return pins
+
+
+def _parsed(lines: Iterable[str]) -> list[Requirement]:
+    requirements = []
+    for line in lines:
+        try:
+            requirements.append(Requirement(line))
+        except InvalidRequirement:
+            continue
+    return requirements
+
+
+def _spelled(requirement: Requirement) -> str:
+    requirement.name = canonicalize_name(requirement.name)
+    return str(requirement)
