@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class LoopbackIndex:
 
     def ready(self, request: Request) -> Answer | None:
         """A kept answer; None where reading or asking may be needed."""
+        if request.path == "/status":
+            return self._status()
         self.requests.append((request.method, request.path, request.headers.get("range", "")))
         if self.faults or request.headers.get("range"):
             return None
@@ -59,6 +62,11 @@ class LoopbackIndex:
         except NotRecorded as reason:
             answer = Answer(status=501, headers=(("Content-Type", "text/plain"),), body=f"{reason}\n".encode())
         return answer if fault is None else apply(fault, answer)
+
+    def _status(self) -> Answer:
+        """Counts for a benchmark that runs this server as another process."""
+        body = json.dumps({"requests": len(self.requests), "asked_live": self.store.asked_live}).encode()
+        return Answer(headers=(("Content-Type", "application/json"),), body=body)
 
     def _key(self, request: Request) -> tuple[str, str, bool]:
         kind = ""

@@ -70,6 +70,7 @@ class Store:
         self._upstream = upstream
         self._locks: dict[str, Lock] = {}
         self._guard = Lock()
+        self.asked_live = 0
         self._pages: dict[str, RecordedPage | None] = {}
         self._metadata: dict[str, bytes | None] = {}
 
@@ -137,6 +138,7 @@ class Store:
     def _live(self, name: str) -> Upstream:
         if self._upstream is None:
             raise NotRecorded(f"{name} is not recorded")
+        self.asked_live += 1
         return self._upstream
 
     def _lock(self, name: str) -> Lock:

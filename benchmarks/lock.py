@@ -1,0 +1,215 @@
+"""Lock speed beside uv: `python benchmarks/lock.py`, or `nox -s bench`.
+
+A loopback server (another process) replays index answers that were recorded once from the live index. Both tools run as
+whole commands, alternating, with cold caches and then with warm ones. Printed: medians of the runs, and their ratio.
+Exit status: 0 the marks are met, 1 they are not, 2 uv is not here, 3 a tool or the recording failed.
+
+The sets differ in what the tools choose: uv does not know the matrix, so package counts are printed beside the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = "3.11"
+SETS = {
+    "A": ("torch==2.3.1", "torchvision", "transformers"),
+    "B": ("torch==2.6.0", "transformers", "accelerate", "datasets"),
+}
+METADATA = {"advertised": "core-metadata", "unadvertised": "none"}
+DELAYS = (0.0, 0.03)
+TOOLS = ("uv", "stackfix")
+
+
+class BenchError(Exception):
+    """A run that gives no time worth printing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One index: how it answers."""
+
+    metadata: str
+    cache_headers: bool
+    delay: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Medians of one set on one index, seconds, by tool."""
+
+    name: str
+    setting: Setting
+    cold: dict[str, float]
+    warm: dict[str, float]
+    requests: dict[str, int]
+    packages: dict[str, int]
+
+
+def clean_environment(cache: Path) -> dict[str, str]:
+    """No settings of this machine, and a cache of the run's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "STACKFIX_"))}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "UV_CACHE_DIR": str(cache / "uv"),
+            "STACKFIX_CACHE_DIR": str(cache / "stackfix"), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+
+
+def command(tool: str, name: str, url: str, folder: Path) -> list[str]:
+    """The whole command of one tool; it writes `requirements.txt` into the folder."""
+    first, *rest = SETS[name]
+    if tool == "uv":
+        asked = folder / "requirements.in"
+        asked.write_text("".join(f"{line}\n" for line in SETS[name]), encoding="utf-8")
+        return ["uv", "pip", "compile", "--generate-hashes", "--quiet", "--python-version", PYTHON, "--python-platform",
+                "x86_64-manylinux_2_28", "--index-url", url, str(asked), "-o", str(folder / "requirements.txt")]
+    script = Path(sys.executable).with_name("stackfix")
+    program = [str(script)] if script.exists() else [sys.executable, "-m", "stackfix"]
+    asked_with = [word for line in rest for word in ("--with", line)]
+    return [*program, "lock", "--torch", first.removeprefix("torch=="), *asked_with, "--no-flash-attn", "--python",
+            PYTHON, "--format", "requirements", "--quiet", "--index-url", url, "-o", str(folder)]
+
+
+def timed(tool: str, name: str, url: str, cache: Path) -> tuple[float, int]:
+    """Seconds of one whole command and the number of packages it locked."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        words = command(tool, name, url, folder)
+        began = time.perf_counter()
+        done = subprocess.run(words, env=clean_environment(cache), cwd=folder, capture_output=True, text=True,
+                              check=False, timeout=600)
+        seconds = time.perf_counter() - began
+        if done.returncode != 0:
+            raise BenchError(f"{tool} on set {name}: exit {done.returncode}: {done.stderr.strip()[-600:]}")
+        lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return seconds, sum(not line.startswith((" ", "#")) and "==" in line for line in lines)
+
+
+@contextlib.contextmanager
+def server(store: Path, setting: Setting) -> Iterator[str]:
+    """The replay server as a process of its own; gives the address for --index-url."""
+    words = [sys.executable, "-m", "tests.replay.server", str(store), "--live", "--compress",
+             "--metadata", setting.metadata, "--delay", str(setting.delay)]
+    process = subprocess.Popen([*words, *(["--cache-headers"] if setting.cache_headers else [])], cwd=ROOT,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        url = process.stdout.readline().strip() if process.stdout else ""
+        if not url:
+            raise BenchError("the replay server did not start")
+        yield url
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def counts(url: str) -> dict[str, int]:
+    """How many requests the server had, and how many it passed on to the live index."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url.removesuffix("/simple") + "/status") as answer:
+        said: dict[str, int] = json.load(answer)
+    return said
+
+
+def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
+    """Both tools, alternating, cold and then warm. The first round fills the recording and is not counted."""
+    cold: dict[str, list[float]] = {tool: [] for tool in TOOLS}
+    warm: dict[str, list[float]] = {tool: [] for tool in TOOLS}
+    requests, packages = {}, {}
+    with server(store, setting) as url, tempfile.TemporaryDirectory() as scratch:
+        for tool in TOOLS:
+            _, packages[tool] = timed(tool, name, url, Path(scratch) / "first" / tool)
+        recorded = counts(url)["asked_live"]
+        for run in range(runs):
+            for tool in TOOLS:
+                before = counts(url)["requests"]
+                cold[tool].append(timed(tool, name, url, Path(scratch) / str(run) / tool)[0])
+                requests[tool] = counts(url)["requests"] - before
+        for _ in range(runs):
+            for tool in TOOLS:
+                warm[tool].append(timed(tool, name, url, Path(scratch) / "0" / tool)[0])
+        if counts(url)["asked_live"] != recorded:
+            raise BenchError("the live index was asked while the clock ran; run again with the same --recordings")
+    return Row(name=name, setting=setting, cold=medians(cold), warm=medians(warm), requests=requests, packages=packages)
+
+
+def medians(times: dict[str, list[float]]) -> dict[str, float]:
+    return {tool: statistics.median(seconds) for tool, seconds in times.items()}
+
+
+def render(row: Row) -> str:
+    setting = row.setting
+    cells = [f"{row.name:3}", f"{METADATA[setting.metadata]:13}", f"{'yes' if setting.cache_headers else 'no':7}",
+             f"{setting.delay * 1000:5.0f}"]
+    for times in (row.cold, row.warm):
+        cells += [f"{times['uv']:7.3f}", f"{times['stackfix']:8.3f}", f"{times['stackfix'] / times['uv']:5.2f}"]
+    cells += [f"{numbers['uv']:4}/{numbers['stackfix']:<4}" for numbers in (row.requests, row.packages)]
+    return "  ".join(cells)
+
+
+HEADER = ("set  metadata       headers    ms  uv cold  our cold  ratio  uv warm  our warm  ratio  requests  packages\n"
+          "                                     (requests and packages: uv/ours, requests of a cold run)")
+
+
+def missed_marks(rows: list[Row]) -> list[str]:
+    """Cold at 30 ms: no slower than uv where metadata is advertised, faster where it is not."""
+    missed = []
+    for row in rows:
+        if row.setting.delay == max(DELAYS):
+            ratio = row.cold["stackfix"] / row.cold["uv"]
+            if ratio > 1.0 or (ratio == 1.0 and row.setting.metadata == "unadvertised"):
+                missed.append(f"set {row.name}, {METADATA[row.setting.metadata]}, cache headers "
+                              f"{'on' if row.setting.cache_headers else 'off'}: {ratio:.2f} times uv's time")
+    return missed
+
+
+def run_all(store: Path, runs: int, sets: list[str]) -> int:
+    """Prints the table; gives the exit status."""
+    uv = subprocess.run([str(shutil.which("uv")), "--version"], capture_output=True, text=True, check=True).stdout
+    print(f"medians of {runs} runs after one discarded, seconds; {os.cpu_count()} cores; {uv.strip()}; "
+          f"Python {sys.version.split()[0]}\n{HEADER}", flush=True)
+    rows = []
+    for name in sets:
+        for metadata in METADATA:
+            for cache_headers in (True, False):
+                for delay in DELAYS:
+                    setting = Setting(metadata=metadata, cache_headers=cache_headers, delay=delay)
+                    rows.append(measure(name, setting, store, runs))
+                    print(render(rows[-1]), flush=True)
+    missed = missed_marks(rows)
+    print("\n".join(["marks missed (cold at 30 ms):", *missed] if missed else ["all marks met (cold at 30 ms)"]))
+    return 1 if missed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--sets", nargs="+", choices=sorted(SETS), default=sorted(SETS))
+    parser.add_argument("--recordings", type=Path, help="keep the recorded answers here (else a temporary folder)")
+    options = parser.parse_args()
+    if shutil.which("uv") is None:
+        print("uv is not on PATH: the benchmark runs it beside stackfix; `pip install uv`, then run this again",
+              file=sys.stderr)
+        return 2
+    with contextlib.ExitStack() as stack:
+        store = options.recordings or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            return run_all(store, options.runs, options.sets)
+        except BenchError as reason:
+            print(f"error: {reason}", file=sys.stderr)
+            return 3
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
