@@ -46,6 +46,12 @@ class Pages:
             self._files[project] = {row["hashes"]["sha256"]: (row["filename"], row["url"]) for row in rows}
         return self._files[project]
 
+    def metadata(self, url: str) -> str:
+        """METADATA beside the wheel at `url`."""
+        answer = self._client.get(f"{url}.metadata")
+        answer.raise_for_status()
+        return answer.text
+
     def complaints(self, requirements: Path) -> list[str]:
         """What in a requirements file the pages do not bear out; URL entries are not theirs to judge."""
         said = []

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import httpx
-
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
@@ -67,18 +65,17 @@ def shadow_files(entry: Entry, pages: Pages) -> dict[str, tuple[str, bytes]]:
     for digest in entry.hashes:
         filename, url = stated.get(digest, ("", ""))
         if filename.endswith(".whl"):
-            made[digest] = (filename, shadow_wheel(filename, httpx.get(f"{url}.metadata", trust_env=False)))
+            made[digest] = (filename, shadow_wheel(filename, pages.metadata(url)))
     return made
 
 
-def shadow_wheel(filename: str, answer: httpx.Response) -> bytes:
-    """A wheel of the name with the METADATA of the answer and nothing else."""
-    answer.raise_for_status()
+def shadow_wheel(filename: str, metadata: str) -> bytes:
+    """A wheel of the name with the METADATA and nothing else."""
     name, version = filename.split("-")[:2]
     info = f"{name}-{version}.dist-info"
-    written = re.search(r"^Name: *(\S+)", answer.text, re.MULTILINE)
+    written = re.search(r"^Name: *(\S+)", metadata, re.MULTILINE)
     assert written is not None, filename
-    members = {f"{info}/METADATA": answer.text,
+    members = {f"{info}/METADATA": metadata,
                f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: shadow of {filename}\nRoot-Is-Purelib: true\n",
                f"{info}/RECORD": f"{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"}
     return zip_bytes(members)
