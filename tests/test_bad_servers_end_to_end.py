@@ -202,7 +202,7 @@ def plain(*words: str) -> Callable[[Path], tuple[str, ...]]:
     (broken_requirements, "bad.in"),
     (broken_project, "stackfix.toml"),
     (missing_matrix, "nowhere"),
-], ids=str)
+], ids=lambda value: value if isinstance(value, str) else "")
 def test_bad_input_is_one_clear_error(
     words: Callable[[Path], tuple[str, ...]], names: str, tmp_path: Path, index: ReplayServer,
 ) -> None:

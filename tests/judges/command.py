@@ -16,7 +16,7 @@ TIMEOUT = 300
 OURS = ("PIP_", "UV_", "STACKFIX_", "CONDA", "VIRTUAL_ENV", "PYTHON")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
     """What a command said."""
 
@@ -29,7 +29,7 @@ class Run:
     def json(self) -> Any:
         return json.loads(self.stdout)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"$ {shlex.join(self.command)}\nexit {self.status}\n{self.stdout[-4000:]}\n{self.stderr[-4000:]}"
 
 
