@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from stackfix.errors import AnswerIsNo
+from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.matrix.records import TorchBuild
 from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset
 
@@ -57,7 +57,8 @@ class StackRequest:
 class Asked:
     """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
 
-    kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "requirement", "driver", "gpu-arch"
+    kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "requirement",
+    #                                 "driver", "gpu-arch", "glibc", "exclude-newer"
     value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
     flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
 
@@ -70,6 +71,7 @@ class Cause:
     text: str                       # plain words
     source: str                     # the option, the row's source, or "metadata of torch-2.3.1-….whl"
     asked: Asked | None = None      # for kind "asked"
+    rows: tuple[object, ...] = ()   # for kind "matrix": the rows behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,25 @@ class NoConsistentStack(AnswerIsNo):
 
     def what(self) -> str:
         return self.headline
+
+
+class WheelHashDisagreement(StackfixError):
+    """The matrix and the release source state different hashes for one flash-attn wheel."""
+
+    reference = "wheel-hash-disagreement"
+
+    def __init__(self, *, file: str, matrix: str, source: str, row_source: str) -> None:
+        super().__init__(file, matrix, source, row_source)
+        self.file, self.matrix, self.source, self.row_source = file, matrix, source, row_source
+
+    def what(self) -> str:
+        return (
+            f"{self.file}: the release source states sha256 {self.source}, the matrix {self.matrix}"
+            f" (from {self.row_source})"
+        )
+
+    def next_step(self) -> str:
+        return "the file was replaced or is not what it seems: leave it out with --no-flash-attn, or take another version"
 
 
 class ProjectPage(Protocol):

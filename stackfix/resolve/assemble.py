@@ -1,0 +1,161 @@
+"""A solved question as the `Lock` that later stages write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stackfix.matrix import query
+from stackfix.matrix.records import TorchBuild
+from stackfix.resolve.closure import Closure
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_attn import FlashPlan
+from stackfix.resolve.needs import Candidate, FromRule, FromStack, FromUser, Need
+from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
+from stackfix.resolve.records import Lock, LockedPackage, StackSummary, Target, TargetLock
+from stackfix.resolve.solve import Solved
+from stackfix.sources.errors import SdistNeedsBuild
+
+CHOSEN = "stackfix"     # who asks for what nobody named: the stack itself
+
+
+def assemble(evidence: Evidence, solved: Solved, notes: tuple[str, ...]) -> Lock:
+    """The lock: the same for the same evidence, to the last byte."""
+    targets = tuple(
+        TargetLock(
+            target=target, build=solved.stack.builds[target.platform],
+            packages=_packages(evidence, solved, target, closure),
+        )
+        for target, closure in sorted(solved.closures.items())
+    )
+    return Lock(stack=summary(evidence, solved), targets=targets, notes=notes)
+
+
+def summary(evidence: Evidence, solved: Solved) -> StackSummary:
+    """What the stack is, in a line."""
+    builds = [solved.stack.builds[target.platform] for target in sorted(solved.closures)]
+    build = next((build for build in builds if build.cuda != query.CPU), builds[0])
+    chosen: dict[str, str] = {}
+    for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
+        for name, candidate in closure.chosen.items():
+            chosen.setdefault(name, str(candidate.version))
+    family = query.driver_floor(evidence.matrix, build.cuda)
+    abis = {build.cxx11_abi for build in builds}
+    return StackSummary(
+        torch=solved.stack.text,
+        cuda=build.cuda,
+        cxx11_abi=abis.pop() if len(abis) == 1 else None,
+        cudnn=_library(chosen, "nvidia-cudnn") or build.cudnn,
+        nvjitlink=_library(chosen, "nvidia-nvjitlink"),
+        nccl=_library(chosen, "nvidia-nccl") or build.nccl,
+        flash_attn=solved.plan.version if solved.plan is not None else chosen.get(FLASH_ATTN),
+        driver_min=family.floor if family is not None else None,
+        pythons=tuple(sorted({target.python for target in solved.closures}, key=_minor)),
+        platforms=tuple(sorted({target.platform for target in solved.closures})),
+    )
+
+
+def _minor(python: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in python.split("."))
+
+
+def _library(chosen: Mapping[str, str], stem: str) -> str | None:
+    """Version of `nvidia-cudnn-cu12` or, without a suffix, of `nvidia-nvjitlink`."""
+    names = sorted(name for name in chosen if name == stem or name.startswith(f"{stem}-cu"))
+    return chosen[names[0]] if names else None
+
+
+def _packages(evidence: Evidence, solved: Solved, target: Target, closure: Closure) -> tuple[LockedPackage, ...]:
+    parents = _parents(solved.question, closure)
+    children = _children(closure)
+    packages = [
+        _package(evidence, closure, candidate, children.get(name, ()), parents.get(name, ()))
+        for name, candidate in closure.chosen.items()
+    ]
+    packages.extend(_second_step(evidence, solved.question, solved.plan, target))
+    return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def _package(
+    evidence: Evidence, closure: Closure, candidate: Candidate, requires: tuple[str, ...], parents: tuple[str, ...]
+) -> LockedPackage:
+    return LockedPackage(
+        name=candidate.name, version=str(candidate.version), files=candidate.files, requires=requires,
+        requested_by=parents, requires_python=_requires_python(evidence, closure, candidate), direct=candidate.direct,
+        extras=closure.extras.get(candidate.name, ()),
+    )
+
+
+def _requires_python(evidence: Evidence, closure: Closure, candidate: Candidate) -> str | None:
+    stated = candidate.files[0].requires_python
+    if stated or candidate.name in closure.problem.only_requires:
+        return stated
+    metadata = evidence.metadata(candidate)
+    return None if isinstance(metadata, SdistNeedsBuild) else metadata.requires_python
+
+
+def _parents(question: Question, closure: Closure) -> dict[str, tuple[str, ...]]:
+    """Who wants each project: names of projects and places of the request, sorted."""
+    found: dict[str, set[str]] = {}
+    for edge in closure.edges:
+        wanted_by = found.setdefault(edge.need.name, set())
+        wanted_by.update(name for name in _asking(question, edge.need) if name != edge.need.name)
+    return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _asking(question: Question, need: Need) -> Iterator[str]:
+    origin = need.origin
+    if isinstance(origin, FromUser):
+        yield origin.place
+    elif isinstance(origin, FromStack):
+        if need.name in {TORCH, FLASH_ATTN}:
+            asks = question.torch if need.name == TORCH else question.flash_attn
+            yield from [ask.place for ask in asks if not ask.constraint] or [CHOSEN]
+        else:
+            yield origin.part
+    elif not isinstance(origin, FromRule):
+        yield origin.parent.name
+
+
+def _children(closure: Closure) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for edge in closure.edges:
+        if edge.parent is not None and edge.parent.name != edge.need.name:
+            found.setdefault(edge.parent.name, set()).add(edge.need.name)
+    return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _second_step(
+    evidence: Evidence, question: Question, plan: FlashPlan | None, target: Target
+) -> Iterator[LockedPackage]:
+    """flash-attn as the sdist that is installed after everything else."""
+    sdist = plan.sdists.get(target) if plan is not None else None
+    release = query.flash_attn_release(evidence.matrix, plan.version) if plan is not None else None
+    if sdist is None or release is None:
+        return
+    places = [ask.place for ask in question.flash_attn if not ask.constraint] or [CHOSEN]
+    yield LockedPackage(
+        name=FLASH_ATTN, version=str(sdist.version), files=sdist.files, step=2,
+        requires=tuple(sorted({TORCH, *(name_of(line) for line in release.requires)})),
+        requested_by=tuple(sorted(places)), requires_python=sdist.files[0].requires_python,
+    )
+
+
+def name_of(line: str) -> str:
+    """The project that a requirement line names."""
+    from stackfix.resolve.pep508 import normalise, parse_requirement
+
+    requirement = parse_requirement(line)
+    return normalise(requirement.name) if requirement is not None else line
+
+
+def gives(evidence: Evidence, solved: Solved) -> str:
+    """`torch 2.3.1, CUDA 12.1, cuDNN 8.9.2.26, flash-attn 2.5.8`."""
+    stack = summary(evidence, solved)
+    build: TorchBuild = next(iter(solved.stack.builds.values()))
+    parts = [f"torch {stack.torch}", "CPU build" if stack.cuda == query.CPU else f"CUDA {stack.cuda}"]
+    if stack.cudnn and build.cuda != query.CPU:
+        parts.append(f"cuDNN {stack.cudnn}")
+    if stack.flash_attn:
+        parts.append(f"flash-attn {stack.flash_attn}")
+    parts.append("Python " + ", ".join(stack.pythons))
+    return ", ".join(parts)

@@ -1,0 +1,209 @@
+"""Versions of one project as one target sees them: newest first, with the files that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+
+from packaging.version import Version
+
+from stackfix.errors import BadInput
+from stackfix.resolve.needs import Candidate, Exclusion, Need
+from stackfix.resolve.pep508 import admits, parse_version, pins_exactly, wants_prereleases
+from stackfix.resolve.records import ProjectPage
+from stackfix.resolve.target import TargetView
+from stackfix.sources.records import IndexFile
+
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
+
+
+class Project:
+    """One project's page seen from one target. Files are looked at only for versions that are asked about."""
+
+    def __init__(self, page: ProjectPage, view: TargetView, newest: datetime | None = None) -> None:
+        self.name = page.name
+        self._page, self._view, self._newest = page, view, newest
+        self._texts: dict[Version, list[str]] = {}
+        for text in page.version_strings():
+            version = parse_version(text)
+            if version is not None:
+                self._texts.setdefault(version, []).append(text)
+        self.versions: tuple[Version, ...] = tuple(sorted(self._texts, reverse=True))
+        self._candidates: dict[Version, Candidate | None] = {}
+        self._yanked: dict[Version, Candidate | None] = {}
+        self._extras: dict[tuple[Candidate, str], Candidate] = {}
+
+    def candidates(self, needs: Sequence[Need], preferred: Sequence[Version] = ()) -> Iterator[Candidate]:
+        """Candidates that all `needs` admit: preferred ones, then newest first; those without a wheel come after all
+        others, pre-releases only where asked for or where nothing else fits, yanked ones only for an exact pin and
+        where nothing else fits.
+        """
+        specifiers = [need.specifier for need in needs]
+        admitted = self._admitted(needs)
+        found = False
+        if wants_prereleases(specifiers):
+            stages = [admitted]
+        else:
+            stages = [[v for v in admitted if not v.is_prerelease], [v for v in admitted if v.is_prerelease]]
+        for stage in stages:
+            for candidate in self._usable(stage, preferred):
+                found = True
+                yield candidate
+            if found:
+                return
+        if any(pins_exactly(specifier) for specifier in specifiers):
+            for version in admitted:
+                candidate_or_none = self._withdrawn(version)
+                if candidate_or_none is not None:
+                    yield candidate_or_none
+
+    def _admitted(self, needs: Sequence[Need]) -> list[Version]:
+        """Versions that all needs admit, newest first."""
+        remaining: Sequence[Version] = self.versions
+        for need in needs:
+            if len(need.specifier):
+                remaining = [version for version in remaining if admits(need.specifier, version)]
+        return list(remaining)
+
+    def _usable(self, versions: list[Version], preferred: Sequence[Version]) -> Iterator[Candidate]:
+        first = [version for version in preferred if version in versions]
+        without_wheel: list[Candidate] = []
+        for version in [*first, *(version for version in versions if version not in first)]:
+            candidate = self.candidate(version)
+            if candidate is None:
+                continue
+            if candidate.files[0].is_wheel:
+                yield candidate
+            else:
+                without_wheel.append(candidate)
+        yield from without_wheel
+
+    def candidate(self, version: Version) -> Candidate | None:
+        """The version with the files that fit, or None where none fits (or all that fit were yanked)."""
+        if version not in self._candidates:
+            fitting = self._fitting(version)
+            self._candidates[version] = self._made(version, [file for file in fitting if file.yanked is None])
+            self._yanked[version] = self._made(version, [file for file in fitting if file.yanked is not None])
+        return self._candidates[version]
+
+    def _withdrawn(self, version: Version) -> Candidate | None:
+        """The version with files that were yanked, where only such fit."""
+        return None if self.candidate(version) is not None else self._yanked[version]
+
+    def with_extra(self, candidate: Candidate, extra: str) -> Candidate:
+        """What `extra` adds to the candidate."""
+        key = (candidate, extra)
+        if key not in self._extras:
+            self._extras[key] = Candidate(
+                name=candidate.name, extra=extra, version=candidate.version, text=candidate.text,
+                files=candidate.files, known=candidate.known, direct=candidate.direct,
+            )
+        return self._extras[key]
+
+    def _made(self, version: Version, files: list[IndexFile]) -> Candidate | None:
+        """The candidate of `files`: wheels in installer's order, or one sdist where there is no wheel."""
+        ranked = [(self._view.rank(file.filename), file) for file in files if file.is_wheel]
+        wheels = [file for rank, file in sorted(((r, f) for r, f in ranked if r is not None), key=lambda pair: pair[0])]
+        sdists = sorted((file for file in files if not file.is_wheel), key=lambda file: file.filename)
+        chosen = wheels or sdists[:1]
+        if not chosen:
+            return None
+        return Candidate(
+            name=self.name, extra=None, version=version, text=self._texts[version][0], files=tuple(chosen),
+        )
+
+    def _fitting(self, version: Version) -> list[IndexFile]:
+        """Files of the version that the target takes, yanked or not."""
+        return [file for file in self._files(version) if self._misfit(file) is None]
+
+    def _files(self, version: Version) -> list[IndexFile]:
+        return [file for text in self._texts.get(version, ()) for file in self._page.files(text)]
+
+    def _misfit(self, file: IndexFile) -> str | None:
+        """Why the file cannot be pinned for the target, or None: "tags", "python", "hash" or "date"."""
+        if file.is_wheel and self._view.rank(file.filename) is None:
+            return "tags"
+        if not self._view.takes_python(file.requires_python):
+            return "python"
+        if file.sha256 is None:
+            return "hash"
+        if self._newest is not None and uploaded(file) >= self._newest:
+            return "date"
+        return None
+
+    def admitted(self, needs: Sequence[Need]) -> list[Version]:
+        """Versions of the page that all needs admit, whether or not a file fits, newest first."""
+        return self._admitted(needs)
+
+    def exclusion(self, version: Version) -> Exclusion | None:
+        """Why no file of the version can be used, or None where one can."""
+        if self.candidate(version) is not None:
+            return None
+        misfits = {self._misfit(file) for file in self._files(version)}
+        source = f"index page of {self.name}"
+        target = self._view.target
+        place = f"Python {target.python} on {target.platform}"
+        if None in misfits:
+            reason, by_python = "was yanked", False
+        elif "date" in misfits:
+            reason, by_python = "has no file that is known to be uploaded before the --exclude-newer date", False
+        elif "hash" in misfits:
+            reason, by_python = "has no file with a sha256 on its index page", False
+        else:
+            reason, by_python = f"has no file for {place}{self._offered(version)}", True
+        return Exclusion(version=str(version), kind="index", reason=reason, source=source, by_python=by_python)
+
+    def _offered(self, version: Version) -> str:
+        """` (its wheels are for cp38, cp39)`, as far as wheel names tell."""
+        pythons = {file.filename[:-4].split("-")[-3] for file in self._files(version) if file.is_wheel}
+        required = {file.requires_python for file in self._files(version) if file.requires_python}
+        if pythons and pythons != {"py3"}:
+            ordered = sorted(pythons, key=lambda tag: (len(tag), tag))
+            return f" (its wheels are for {', '.join(ordered)})"
+        if required:
+            return f" (it requires Python {', '.join(sorted(required))})"
+        return ""
+
+
+def uploaded(file: IndexFile) -> datetime:
+    """When the file was uploaded; without a statement, never early enough."""
+    if file.upload_time is None:
+        return _NEVER
+    return _moment(file.upload_time) or _NEVER
+
+
+def exclusion_limit(text: str) -> datetime:
+    """The moment from which on files are too new. A date stands for its end (UTC), as in uv. Raises BadInput."""
+    moment = _moment(text)
+    if moment is None:
+        raise BadInput(f"--exclude-newer {text}", "is no ISO 8601 date or time", "write it as 2026-01-31")
+    return moment + timedelta(days=1) if _is_date(text) else moment
+
+
+def _is_date(text: str) -> bool:
+    return "T" not in text and " " not in text.strip() and ":" not in text
+
+
+def _moment(text: str) -> datetime | None:
+    """The moment, in UTC where no zone is stated; None where the text is none."""
+    written = text.strip()
+    if written.endswith(("Z", "z")):
+        written = written[:-1] + "+00:00"       # datetime.fromisoformat reads "Z" only from Python 3.11
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return _without_fraction(written)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _without_fraction(written: str) -> datetime | None:
+    """The moment of a text whose fraction has a length that Python 3.10 does not read."""
+    head, dot, tail = written.partition(".")
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    if not dot or not digits:
+        return None
+    try:
+        moment = datetime.fromisoformat(head + tail[digits:])
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

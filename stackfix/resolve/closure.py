@@ -1,0 +1,117 @@
+"""The closure of one target under a fixed stack: solved by resolvelib, then held against the rules once more."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
+
+from stackfix.errors import AnswerIsNo
+from stackfix.matrix import query
+from stackfix.resolve.needs import Candidate, FromRule, Need
+from stackfix.resolve.pep508 import admits, normalise, parse_requirement
+from stackfix.resolve.problem import Problem
+from stackfix.resolve.proof import Clash, find_clash
+from stackfix.resolve.provider import ClosureProvider
+
+MAX_ROUNDS = 20_000         # a stop, far above what real closures take (vllm: a few hundred)
+
+
+class TooManyRounds(AnswerIsNo):
+    """The solver gave up before it could tell."""
+
+    reference = "too-many-rounds"
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(rounds)
+        self.rounds = rounds
+
+    def what(self) -> str:
+        return f"no set of packages was found within {self.rounds} rounds; whether there is one is not known"
+
+    def next_step(self) -> str:
+        return "limit the versions of your own requirements"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """`parent` (None: the request) needs something of `name`."""
+
+    parent: Candidate | None
+    need: Need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Closure:
+    """A solution: the chosen candidate of each project, the extras of each, and who needs whom."""
+
+    problem: Problem
+    chosen: dict[str, Candidate]
+    extras: dict[str, tuple[str, ...]]
+    edges: tuple[Edge, ...]
+
+
+def solve_closure(problem: Problem) -> Closure | Clash:
+    """The closure, or what stands in the way. Raises TooManyRounds, and what the index raises."""
+    while True:
+        try:
+            mapping = dict(_resolver(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
+        except ResolutionImpossible as error:
+            last = tuple(cause.requirement for cause in error.causes)
+            return find_clash(problem, last)
+        except ResolutionTooDeep:
+            raise TooManyRounds(MAX_ROUNDS) from None
+        closure = _reachable(problem, mapping)
+        broken = frozenset(_names_of_broken_rules(closure)) - problem.present
+        if not broken:
+            return closure
+        # The rule is about a project that came in by another way than through the candidate's own metadata.
+        problem = replace(problem, present=problem.present | broken, _dependencies={})
+
+
+def _resolver(problem: Problem) -> Resolver[Need, Candidate, str]:
+    reporter: BaseReporter[Need, Candidate, str] = BaseReporter()
+    return Resolver(ClosureProvider(problem), reporter)
+
+
+def _reachable(problem: Problem, mapping: dict[str, Candidate]) -> Closure:
+    """What the roots really pull in. A rule limits and adds nothing, so its needs lead nowhere."""
+    edges: list[Edge] = []
+    seen: dict[str, Candidate] = {}
+    waiting: deque[tuple[Candidate | None, Need]] = deque((None, need) for need in problem.roots)
+    while waiting:
+        parent, need = waiting.popleft()
+        edges.append(Edge(parent=parent, need=need))
+        candidate = mapping[need.key]
+        if need.key in seen:
+            continue
+        seen[need.key] = candidate
+        waiting.extend(
+            (candidate, below) for below in problem.dependencies(candidate) if not isinstance(below.origin, FromRule)
+        )
+    extras: dict[str, list[str]] = {}
+    for candidate in seen.values():
+        if candidate.extra is not None:
+            extras.setdefault(candidate.name, []).append(candidate.extra)
+    return Closure(
+        problem=problem, chosen={c.name: c for c in seen.values() if c.extra is None},
+        extras={name: tuple(sorted(names)) for name, names in extras.items()}, edges=tuple(edges),
+    )
+
+
+def _names_of_broken_rules(closure: Closure) -> Iterator[str]:
+    """Projects whose chosen version breaks a rule about a chosen candidate."""
+    matrix = closure.problem.evidence.matrix
+    for candidate in closure.chosen.values():
+        for rule in query.rules_for(matrix, candidate.name, candidate.text):
+            needed = parse_requirement(rule.needs)
+            if needed is None:
+                continue
+            name = normalise(needed.name)
+            other = closure.chosen.get(name)
+            if other is not None and not admits(needed.specifier, other.version):
+                yield name
+
+

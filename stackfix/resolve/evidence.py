@@ -1,0 +1,78 @@
+"""Everything a decision stands on: matrix, index and release source, each read once per decision."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from stackfix.matrix.records import Matrix
+from stackfix.resolve.candidates import Project, exclusion_limit
+from stackfix.resolve.needs import Candidate
+from stackfix.resolve.records import Index, ProjectPage, Releases, Target
+from stackfix.resolve.target import TargetView
+from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
+from stackfix.sources.records import CoreMetadata, IndexFile
+
+
+class Evidence:
+    """The sources with a memory, so that the many solves of an explanation ask nothing twice."""
+
+    def __init__(self, matrix: Matrix, index: Index, releases: Releases, exclude_newer: str | None) -> None:
+        self.matrix, self.index, self.releases = matrix, index, releases
+        self.missing: dict[str, NoSuchProject] = {}
+        self.unbuilt: dict[str, SdistNeedsBuild] = {}
+        self.tied_to_torch = frozenset(row.package for row in matrix.companions if row.torch or row.cuda)
+        self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
+        self._views: dict[Target, TargetView] = {}
+        self._pages: dict[str, ProjectPage] = {}
+        self._projects: dict[tuple[str, Target], Project] = {}
+        self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
+
+    def view(self, target: Target) -> TargetView:
+        """The target's marker environment and tags."""
+        if target not in self._views:
+            self._views[target] = TargetView(target)
+        return self._views[target]
+
+    def page(self, name: str) -> ProjectPage:
+        """The project's page; an empty one, remembered in `missing`, where no index has the project."""
+        if name not in self._pages:
+            try:
+                self._pages[name] = self.index.page(name)
+            except NoSuchProject as error:
+                self.missing[name] = error
+                self._pages[name] = EmptyPage(name)
+        return self._pages[name]
+
+    def project(self, name: str, target: Target) -> Project:
+        """The project as the target sees it."""
+        key = (name, target)
+        if key not in self._projects:
+            self._projects[key] = Project(self.page(name), self.view(target), self._newest)
+        return self._projects[key]
+
+    def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
+        """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""
+        file = candidate.files[0]
+        if file.url not in self._metadata:
+            self._metadata[file.url] = self._read(file)
+        return self._metadata[file.url]
+
+    def _read(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild:
+        try:
+            return self.index.metadata(file)
+        except SdistNeedsBuild as error:
+            self.unbuilt[file.project] = error
+            return error
+
+
+class EmptyPage:
+    """Page of a project that no index has."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def version_strings(self) -> tuple[str, ...]:
+        return ()
+
+    def files(self, version: str) -> tuple[IndexFile, ...]:
+        return ()

@@ -1,0 +1,256 @@
+"""Which flash-attn wheel, if any, goes with a torch: release assets told apart by their names.
+
+flash-attn publishes wheels only as release assets, one for each CUDA tag, torch minor, C++ ABI and Python. Releases are
+mutable, so that what the matrix lists is what existed once: where the release source answers, its listing decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from packaging.specifiers import SpecifierSet
+
+from stackfix.errors import Unreachable
+from stackfix.matrix import query
+from stackfix.matrix.records import FlashAttnWheel, TorchBuild
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.needs import Candidate
+from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
+from stackfix.resolve.records import Target, WheelHashDisagreement
+from stackfix.sources.records import IndexFile, ReleaseAsset
+
+_ASSET = re.compile(
+    r"flash_attn-(?P<version>[0-9][0-9a-z.]*)\+cu(?P<cuda>\d+)torch(?P<torch>\d+\.\d+)cxx11abi(?P<abi>TRUE|FALSE)"
+    r"-(?P<python>cp\d+)-(?P=python)-(?:manylinux[0-9a-z_.]*|linux)_(?:x86_64|aarch64)\.whl"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashWheel:
+    """A wheel that fits one target. Without `sha256` it can be had only where `asset` tells what to download."""
+
+    version: str                    # public version, as in its metadata
+    file: str
+    sha256: str | None
+    asset: ReleaseAsset | None
+    row: FlashAttnWheel | None      # the matrix row of the file, where there is one
+
+    @property
+    def obtainable(self) -> bool:
+        """Whether its hash is known or can be had by a download."""
+        return self.sha256 is not None or self.asset is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashPlan:
+    """One flash-attn version for a stack: a wheel or, in the second step, the sdist, for each target that has one."""
+
+    version: str
+    wheels: Mapping[Target, FlashWheel]
+    sdists: Mapping[Target, Candidate]          # second step
+    left_out: tuple[Target, ...]
+    unhashed: tuple[str, ...]                   # newer versions whose fitting wheel has no hash that could be had
+
+    def covers(self, target: Target) -> bool:
+        """Whether the target gets flash-attn at all."""
+        return target in self.wheels or target in self.sdists
+
+
+class FlashAttn:
+    """The release source with a memory, and the plans for one stack after another."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._listed: dict[str, tuple[ReleaseAsset, ...]] = {}
+        self.unreachable: Unreachable | None = None
+        self._unobtainable: set[str] = set()
+
+    def plans(
+        self, builds: Mapping[Target, TorchBuild], specifiers: Iterable[SpecifierSet], archs: tuple[str, ...],
+        kept: str | None,
+    ) -> list[FlashPlan]:
+        """Plans, best first: most targets covered, most of them by a wheel, the kept version, the newest."""
+        wanted = tuple(specifiers)
+        fitting = {target: self._fitting(target, build, wanted, archs) for target, build in builds.items()}
+        versions = {version for found in fitting.values() for version in found}
+        plans = [plan for version in versions for plan in self._plan(version, fitting)]
+        plans.sort(key=lambda plan: _rank(plan, kept), reverse=True)
+        return [replace(plan, unhashed=_newer_without_hash(plan, fitting)) for plan in plans]
+
+    def _fitting(
+        self, target: Target, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...]
+    ) -> dict[str, FlashWheel]:
+        """The best fitting wheel of each version that the target, the specifiers and the GPUs take."""
+        found = self._by_version(target, build)
+        return {version: wheel for version, wheel in found.items() if self._allowed(version, build, wanted, archs)}
+
+    def _allowed(
+        self, version: str, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...]
+    ) -> bool:
+        parsed = parse_version(version)
+        if parsed is None or not all(admits(specifier, parsed) for specifier in wanted):
+            return False
+        release = query.flash_attn_release(self._evidence.matrix, version)
+        if release is None:
+            return False
+        if release.gpu_archs and not all(query.gpu_runs(release.gpu_archs, arch) for arch in archs):
+            return False
+        torch = parse_version(build.version)
+        for rule in query.rules_for(self._evidence.matrix, "flash-attn", version):
+            needed = parse_requirement(rule.needs)
+            if needed and torch and normalise(needed.name) == "torch" and not admits(needed.specifier, torch):
+                return False
+        return True
+
+    def _by_version(self, target: Target, build: TorchBuild) -> dict[str, FlashWheel]:
+        """Fitting wheels: of the listing where the release source answers, else of the matrix."""
+        if build.cuda == query.CPU or build.cxx11_abi is None:
+            return {}
+        rows = query.flash_attn_wheels_for(self._evidence.matrix, build, target.python, target.platform)
+        floor = next((row.version for row in rows if row.basis != "planned"), None)
+        listed = self._list(self._from(floor))
+        if listed is None:
+            return _first_of_each(_from_row(row) for row in rows)
+        found = self._listed_wheels(target, build, listed, rows)
+        if not found and floor is not None:
+            rest = self._list(self._from(None)) or {}
+            found = self._listed_wheels(target, build, rest, rows)
+        return found
+
+    def _from(self, floor: str | None) -> tuple[str, ...]:
+        """Releases that the matrix knows, newest first, down to `floor`."""
+        versions = query.flash_attn_versions(self._evidence.matrix)
+        return versions[: versions.index(floor) + 1] if floor in versions else versions
+
+    def _list(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]] | None:
+        """Assets of these releases, or None where the release source cannot be reached (asked once only)."""
+        if self.unreachable is not None:
+            return None
+        new = tuple(version for version in versions if version not in self._listed)
+        if new:
+            try:
+                self._listed.update(self._evidence.releases.assets(new))
+            except Unreachable as error:
+                self.unreachable = error
+                return None
+        return {version: self._listed.get(version, ()) for version in versions}
+
+    def _listed_wheels(
+        self, target: Target, build: TorchBuild, listed: Mapping[str, tuple[ReleaseAsset, ...]],
+        rows: tuple[FlashAttnWheel, ...],
+    ) -> dict[str, FlashWheel]:
+        by_file = {row.file: row for row in rows}
+        view = self._evidence.view(target)
+        found: list[tuple[bool, str, FlashWheel]] = []
+        for version, assets in listed.items():
+            for asset in assets:
+                tag = cuda_tag_if_fits(asset.file, version, build)
+                if tag is not None and view.rank(asset.file) is not None and _python_of(asset.file) == target.python:
+                    exact = tag == build.cuda.replace(".", "")
+                    found.append((exact, tag, self._from_asset(version, asset, by_file.get(asset.file))))
+        found.sort(key=lambda entry: entry[:2], reverse=True)
+        return _first_of_each(wheel for _, _, wheel in found)
+
+    def _from_asset(self, version: str, asset: ReleaseAsset, row: FlashAttnWheel | None) -> FlashWheel:
+        known = row.sha256 if row is not None else None
+        usable = asset if asset.file not in self._unobtainable else None
+        return FlashWheel(version=version, file=asset.file, sha256=known or asset.sha256, asset=usable, row=row)
+
+    def _plan(self, version: str, fitting: Mapping[Target, Mapping[str, FlashWheel]]) -> Iterator[FlashPlan]:
+        """The plan for one version; none where no target could be given it."""
+        wheels: dict[Target, FlashWheel] = {}
+        sdists: dict[Target, Candidate] = {}
+        for target, found in fitting.items():
+            wheel = found.get(version)
+            if wheel is None:
+                continue
+            sdist = None if wheel.obtainable else self._sdist(version, target)
+            if wheel.obtainable:
+                wheels[target] = wheel
+            elif sdist is not None:
+                sdists[target] = sdist
+        left_out = tuple(target for target in fitting if target not in wheels and target not in sdists)
+        if wheels or sdists:
+            yield FlashPlan(version=version, wheels=wheels, sdists=sdists, left_out=left_out, unhashed=())
+
+    def _sdist(self, version: str, target: Target) -> Candidate | None:
+        """The hashed sdist of the version on the index, whose build fetches the wheel."""
+        parsed = parse_version(version)
+        candidate = self._evidence.project("flash-attn", target).candidate(parsed) if parsed else None
+        return candidate if candidate is not None and not candidate.files[0].is_wheel else None
+
+    def with_hash(self, wheel: FlashWheel) -> FlashWheel | None:
+        """The wheel with its hash, downloaded once where nobody states it; None where that failed.
+
+        Raises WheelHashDisagreement: which of two hashes is the right one is not for us to say.
+        """
+        stated, row = wheel.asset.sha256 if wheel.asset else None, wheel.row
+        if row is not None and row.sha256 is not None and stated is not None and row.sha256 != stated:
+            raise WheelHashDisagreement(file=wheel.file, matrix=row.sha256, source=stated, row_source=row.source)
+        if wheel.sha256 is not None:
+            return wheel
+        if wheel.asset is None:
+            return None
+        try:
+            return replace(wheel, sha256=self._evidence.releases.sha256(wheel.asset))
+        except Unreachable:
+            self._unobtainable.add(wheel.file)
+            return None
+
+    def file(self, wheel: FlashWheel) -> IndexFile:
+        """The wheel at its official address, whichever source told its hash."""
+        base = self._evidence.matrix.sources.release_download
+        quoted = wheel.file.replace("+", "%2B")
+        return IndexFile(
+            project="flash-attn", filename=wheel.file, version=wheel.file.split("-")[1],
+            url=f"{base}/v{wheel.version}/{quoted}", sha256=wheel.sha256, requires_python=None, yanked=None, size=None,
+            upload_time=None, core_metadata=None, index=base,
+        )
+
+
+def cuda_tag_if_fits(file: str, version: str, build: TorchBuild) -> str | None:
+    """The CUDA tag ("122", "12") of an asset that is built for this torch, else None. Python and platform are apart."""
+    match = _ASSET.fullmatch(file)
+    if match is None or match["version"] != version or build.cxx11_abi is None:
+        return None
+    same = (
+        match["torch"] == query.minor_of(build.version)
+        and (match["abi"] == "TRUE") is build.cxx11_abi
+        and match["cuda"][:2] == build.cuda.partition(".")[0]
+    )
+    return match["cuda"] if same else None
+
+
+def _python_of(file: str) -> str:
+    """`3.11` of an asset name that matches."""
+    digits = file[:-4].split("-")[2].removeprefix("cp")
+    return f"{digits[0]}.{digits[1:]}"
+
+
+def _from_row(row: FlashAttnWheel) -> FlashWheel:
+    return FlashWheel(version=row.version, file=row.file, sha256=row.sha256, asset=None, row=row)
+
+
+def _first_of_each(wheels: Iterable[FlashWheel]) -> dict[str, FlashWheel]:
+    found: dict[str, FlashWheel] = {}
+    for wheel in wheels:
+        found.setdefault(wheel.version, wheel)
+    return found
+
+
+def _rank(plan: FlashPlan, kept: str | None) -> tuple[int, int, bool, object]:
+    version = parse_version(plan.version)
+    return len(plan.wheels) + len(plan.sdists), len(plan.wheels), plan.version == kept, version
+
+
+def _newer_without_hash(plan: FlashPlan, fitting: Mapping[Target, Mapping[str, FlashWheel]]) -> tuple[str, ...]:
+    """Newer versions that would fit, had their wheel a hash."""
+    own = parse_version(plan.version)
+    newer = {
+        wheel.version: version
+        for found in fitting.values() for wheel in found.values()
+        if not wheel.obtainable and (version := parse_version(wheel.version)) and own and version > own
+    }
+    return tuple(sorted(newer, key=lambda text: newer[text], reverse=True))

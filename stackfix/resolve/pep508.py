@@ -1,0 +1,79 @@
+"""Versions, specifiers and requirement lines, each parsed once.
+
+A lock parses the same few hundred strings thousands of times; packaging's parsers are exact but not cheap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+ANY = SpecifierSet()
+_EXTRA_TEST = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
+_EXCLUSIVE = re.compile(r"^===?\s*[^*]+$")
+
+
+@lru_cache(maxsize=None)
+def parse_version(text: str) -> Version | None:
+    """The version, or None where the text is none (such a file is never a candidate)."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+@lru_cache(maxsize=None)
+def parse_specifier(text: str) -> SpecifierSet | None:
+    """The specifier, or None where the text is none."""
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        return None
+
+
+@lru_cache(maxsize=None)
+def parse_requirement(text: str) -> Requirement | None:
+    """The requirement, or None where the text is no PEP 508 requirement."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+@lru_cache(maxsize=None)
+def normalise(name: str) -> str:
+    """The name as an index spells it (PEP 503)."""
+    return str(canonicalize_name(name))
+
+
+def admits(specifier: SpecifierSet, version: Version) -> bool:
+    """Whether the specifier takes the version; pre-releases are decided elsewhere."""
+    return specifier.contains(version, prereleases=True)
+
+
+def pins_exactly(specifier: SpecifierSet) -> bool:
+    """Whether one version is named: `==2.3.1`, not `==2.3.*`."""
+    return any(_EXCLUSIVE.match(str(part)) for part in specifier)
+
+
+def wants_prereleases(specifiers: Iterable[SpecifierSet]) -> bool:
+    """Whether one of them names a pre-release (`>=2.0rc1`), which lets pre-releases in, as pip reads PEP 440."""
+    return any(specifier.prereleases for specifier in specifiers)
+
+
+def needs_other_extra(line: str, extra: str | None) -> bool:
+    """Whether a Requires-Dist line can be passed over unparsed: it holds only under an extra that is not `extra`.
+
+    Most lines of a large project's metadata are such. A marker with `or` is left to the full evaluation.
+    """
+    marker = line.partition(";")[2]
+    if "extra" not in marker or " or " in marker:
+        return False
+    tested = _EXTRA_TEST.findall(marker)
+    return bool(tested) and not (extra is not None and all(normalise(name) == extra for name in tested))

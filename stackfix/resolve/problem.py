@@ -1,0 +1,178 @@
+"""One target's closure as questions with answers: which candidates a need admits, and what a candidate needs.
+
+The stack level is already fixed (torch, its CUDA, flash-attn): a candidate that the matrix says does not fit it is
+passed over before its metadata is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from packaging.version import Version
+
+from stackfix.matrix import query
+from stackfix.matrix.records import TorchBuild
+from stackfix.resolve.candidates import Project
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Need, Origin
+from stackfix.resolve.outside import matrix_exclusion, unknown_companion_exclusion
+from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
+from stackfix.resolve.records import Target
+from stackfix.sources.errors import SdistNeedsBuild
+
+_ASKS_PYTHON = re.compile(r"\bpython_(full_)?version\b")
+UNUSABLE = "!"          # begins the name of a project that nobody has: how a candidate says that it cannot be used
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Problem:
+    """The closure of one target. `only` are projects whose single candidate (or None) is given, not looked up."""
+
+    evidence: Evidence
+    target: Target
+    build: TorchBuild
+    roots: tuple[Need, ...]
+    limits: Mapping[str, tuple[Need, ...]]
+    only: Mapping[str, Candidate | None]
+    only_exclusions: Mapping[str, tuple[Exclusion, ...]]    # why there is no other
+    only_requires: Mapping[str, tuple[str, ...]]    # requirement lines of those candidates that no index describes
+    fixed: Mapping[str, Version]                    # stack level: torch, and flash-attn where it is in the first step
+    preferred: Mapping[str, tuple[Version, ...]]
+    present: frozenset[str]                         # projects known to be in the stack: rules about them hold at once
+    unusable: dict[str, Exclusion] = field(default_factory=dict)
+    _dependencies: dict[Candidate, tuple[Need, ...]] = field(default_factory=dict)
+    _exclusions: dict[Candidate, Exclusion | None] = field(default_factory=dict)
+
+    def candidates(
+        self, name: str, extra: str | None, needs: Sequence[Need], *, with_limits: bool = True
+    ) -> Iterator[Candidate]:
+        """Candidates that the needs (and the user's constraints) admit and the fixed stack allows, best first."""
+        if name.startswith(UNUSABLE):
+            return
+        limited = (*needs, *self.limits.get(name, ())) if with_limits else needs
+        for candidate in self._bases(name, limited):
+            yield candidate if extra is None else self.project(name).with_extra(candidate, extra)
+
+    def _bases(self, name: str, needs: Sequence[Need]) -> Iterator[Candidate]:
+        if name in self.only:
+            only = self.only[name]
+            if only is not None and all(admits(need.specifier, only.version) for need in needs):
+                yield only
+            return
+        unknown = []
+        for candidate in self.project(name).candidates(needs, self.preferred.get(name, ())):
+            if self._is_unknown_companion(candidate):
+                unknown.append(candidate)
+            elif self.exclusion(candidate) is None:
+                yield candidate
+        for candidate in unknown:       # last: what the matrix knows to fit goes before what only metadata claims
+            if self.exclusion(candidate) is None:
+                yield candidate
+
+    def project(self, name: str) -> Project:
+        """The project as the target sees it."""
+        return self.evidence.project(name, self.target)
+
+    def _is_unknown_companion(self, candidate: Candidate) -> bool:
+        return candidate.name in self.evidence.tied_to_torch and (
+            query.companion(self.evidence.matrix, candidate.name, candidate.text) is None
+        )
+
+    def exclusion(self, candidate: Candidate) -> Exclusion | None:
+        """Why the candidate does not fit the fixed stack, or None where it does."""
+        if candidate not in self._exclusions:
+            self._exclusions[candidate] = self._judge(candidate)
+        return self._exclusions[candidate]
+
+    def _judge(self, candidate: Candidate) -> Exclusion | None:
+        found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
+        if found is None and self._is_unknown_companion(candidate):
+            return unknown_companion_exclusion(candidate, self.evidence.metadata(candidate), self.build)
+        return found
+
+    def dependencies(self, candidate: Candidate) -> Iterator[Need]:
+        """What the candidate needs here. The part of an extra needs its own project first, before metadata is read."""
+        if candidate.extra is not None:
+            yield self._own_project(candidate)
+        if candidate not in self._dependencies:
+            self._dependencies[candidate] = tuple(self._read_dependencies(candidate))
+        yield from self._dependencies[candidate]
+
+    def _own_project(self, candidate: Candidate) -> Need:
+        pin = parse_specifier(f"=={candidate.version}")
+        return Need(
+            name=candidate.name, extra=None, specifier=pin or ANY, text=f"{candidate.name}=={candidate.version}",
+            origin=FromFile(parent=candidate),
+        )
+
+    def _read_dependencies(self, candidate: Candidate) -> Iterator[Need]:
+        lines = self._requirement_lines(candidate)
+        if isinstance(lines, Exclusion):
+            yield self._cannot_be_used(candidate, lines)
+            return
+        needs: list[Need] = []
+        for line in lines:
+            if not self.view_applies(line, candidate.extra):
+                continue
+            made = list(needs_of(line, FromFile(parent=candidate)))
+            if not made or any(need.url for need in made):
+                reason = f"states a requirement that cannot be followed: {line}"
+                yield self._cannot_be_used(candidate, _index_exclusion(candidate, reason))
+                return
+            needs.extend(made)
+        if candidate.extra is None:
+            needs.extend(self._rule_needs(candidate, {need.name for need in needs}))
+        yield from needs
+
+    def view_applies(self, line: str, extra: str | None) -> bool:
+        """Whether a requirement line holds on the target; a line that holds without any extra is not the extra's."""
+        view = self.evidence.view(self.target)
+        return view.applies(line, extra) and (extra is None or not view.applies(line, None))
+
+    def _requirement_lines(self, candidate: Candidate) -> tuple[str, ...] | Exclusion:
+        if candidate.name in self.only_requires:
+            return self.only_requires[candidate.name]
+        metadata = self.evidence.metadata(candidate)
+        if isinstance(metadata, SdistNeedsBuild):
+            return _index_exclusion(candidate, f"has no usable wheel, and its sdist {metadata.reason}")
+        if not self.evidence.view(self.target).takes_python(metadata.requires_python):
+            reason = f"requires Python {metadata.requires_python}"
+            return Exclusion(
+                version=candidate.text, kind="index", reason=reason, by_python=True,
+                source=f"metadata of {candidate.files[0].filename}",
+            )
+        return metadata.requires_dist
+
+    def _cannot_be_used(self, candidate: Candidate, why: Exclusion) -> Need:
+        name = f"{UNUSABLE}{candidate.label}"
+        self.unusable[name] = why
+        return Need(name=name, extra=None, specifier=ANY, text=why.reason, origin=FromFile(parent=candidate))
+
+    def _rule_needs(self, candidate: Candidate, own: set[str]) -> Iterator[Need]:
+        """Needs from rules about projects that are in the stack. Those about the fixed ones were judged before."""
+        for rule in query.rules_for(self.evidence.matrix, candidate.name, candidate.text):
+            for need in needs_of(rule.needs, FromRule(parent=candidate, rule=rule)):
+                if need.name not in self.fixed and (need.name in own or need.name in self.present):
+                    yield need
+
+
+def needs_of(line: str, origin: Origin) -> Iterator[Need]:
+    """The needs of one requirement line: on the project, and on the part of each extra. None where it is unreadable."""
+    requirement = parse_requirement(line)
+    if requirement is None:
+        return
+    name = normalise(requirement.name)
+    extras: list[str] = sorted(normalise(extra) for extra in requirement.extras)
+    for extra in chain([None], extras):
+        yield Need(
+            name=name, extra=extra, specifier=requirement.specifier, text=line.partition(";")[0].strip(),
+            origin=origin, url=requirement.url, by_python=bool(_ASKS_PYTHON.search(line.partition(";")[2])),
+        )
+
+
+def _index_exclusion(candidate: Candidate, reason: str) -> Exclusion:
+    source = f"metadata of {candidate.files[0].filename}"
+    return Exclusion(version=candidate.text, kind="index", reason=reason, source=source)

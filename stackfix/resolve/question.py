@@ -1,0 +1,219 @@
+"""The request, parsed: what it asks of the stack level, and what it asks of everything else.
+
+Every single thing that was asked is an `Asked`, can be taken out of the request, and is named where it stands in the
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as ParsedRequirement
+from packaging.specifiers import SpecifierSet
+
+from stackfix.errors import BadInput
+from stackfix.resolve.needs import FromUser, Need
+from stackfix.resolve.pep508 import normalise, parse_requirement, parse_specifier
+from stackfix.resolve.problem import needs_of
+from stackfix.resolve.records import Asked, Requirement, StackRequest, Target
+from stackfix.resolve.target import TargetView
+
+TORCH, FLASH_ATTN = "torch", "flash-attn"
+STACK_LEVEL = frozenset({TORCH, FLASH_ATTN})
+_DEFAULTS = StackRequest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackAsk:
+    """A limit on the version of torch or flash-attn, from an option or from a requirement."""
+
+    asked: Asked
+    specifier: SpecifierSet
+    line: str | None                # the requirement line with its marker; None for an option
+    place: str
+    constraint: bool = False
+
+    def holds_for(self, view: TargetView) -> bool:
+        """Whether it is asked on this target."""
+        return self.line is None or view.applies(self.line, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserLine:
+    """A requirement on any other project."""
+
+    asked: Asked
+    requirement: Requirement
+    name: str
+
+    def needs(self, view: TargetView) -> Iterator[Need]:
+        """The needs it means on this target."""
+        if view.applies(self.requirement.text, None):
+            yield from needs_of(
+                self.requirement.text, FromUser(asked=self.asked, place=self.requirement.origin)
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The parsed request."""
+
+    request: StackRequest
+    torch: tuple[StackAsk, ...]
+    flash_attn: tuple[StackAsk, ...]
+    lines: tuple[UserLine, ...]
+    asks: tuple[Asked, ...]
+
+    @property
+    def wants_flash_attn(self) -> bool:
+        """Whether flash-attn must be in the stack. A constraint alone does not ask for it."""
+        return any(not ask.constraint for ask in self.flash_attn)
+
+    def ask(self, kind: str) -> tuple[Asked, ...]:
+        """What was asked of this kind."""
+        return tuple(asked for asked in self.asks if asked.kind == kind)
+
+    def python_ask(self, python: str) -> tuple[Asked, ...]:
+        """The ask for this Python, if it was asked for."""
+        return tuple(asked for asked in self.ask("python") if asked.value == python)
+
+    def platform_ask(self, platform: str) -> tuple[Asked, ...]:
+        """The ask for this platform, if it was asked for."""
+        return tuple(asked for asked in self.ask("platform") if asked.value == platform)
+
+    def file_asks(self) -> tuple[Asked, ...]:
+        """What was asked that leaves files out for every target: glibc, upload date."""
+        return (*self.ask("glibc"), *self.ask("exclude-newer"))
+
+    def target(self, python: str, platform: str) -> Target:
+        """The target of one Python and platform."""
+        return Target(python=python, platform=platform, glibc=self.request.glibc)
+
+
+def parse_request(request: StackRequest) -> Question:
+    """The question. Raises BadInput with all faults of the request's own text."""
+    torch: list[StackAsk] = []
+    flash_attn: list[StackAsk] = []
+    lines: list[UserLine] = []
+    asks = list(_option_asks(request))
+    for option, found in ((request.torch, torch), (request.flash_attn, flash_attn)):
+        if option is not None:
+            asked = next(asked for asked in asks if asked.kind == (TORCH if found is torch else FLASH_ATTN))
+            found.append(
+                StackAsk(asked=asked, specifier=_option_specifier(option, asked), line=None, place=_option(asked))
+            )
+    for requirement in request.requirements:
+        parsed = _parse(requirement)
+        name = normalise(parsed.name)
+        asked = requirement_ask(requirement)
+        asks.append(asked)
+        if name in STACK_LEVEL and parsed.url is None:
+            (torch if name == TORCH else flash_attn).append(StackAsk(
+                asked=asked, specifier=parsed.specifier, line=requirement.text, place=requirement.origin,
+                constraint=requirement.constraint,
+            ))
+        else:
+            lines.append(UserLine(asked=asked, requirement=requirement, name=name))
+    return Question(
+        request=request, torch=tuple(torch), flash_attn=tuple(flash_attn), lines=tuple(lines),
+        asks=tuple(dict.fromkeys(asks)),
+    )
+
+
+def requirement_ask(requirement: Requirement) -> Asked:
+    """The ask of one requirement: `--with` and its text, or the place and the text."""
+    option = requirement.origin.partition(" ")[0]
+    flag = option if option in {"--with", "--constraint"} else requirement.origin
+    return Asked(kind="requirement", value=requirement.text, flag=flag)
+
+
+def without(request: StackRequest, asked: Asked) -> StackRequest:
+    """The request without this one thing."""
+    if asked.kind == "requirement":
+        kept = tuple(one for one in request.requirements if requirement_ask(one) != asked)
+        return replace(request, requirements=kept)
+    if asked.kind == "python":
+        return replace(request, pythons=tuple(python for python in request.pythons if python != asked.value))
+    if asked.kind == "platform":
+        platforms = tuple(platform for platform in request.platforms if platform != asked.value)
+        return replace(request, platforms=platforms or _DEFAULTS.platforms)
+    if asked.kind == "gpu-arch":
+        return replace(request, gpu_archs=tuple(arch for arch in request.gpu_archs if arch != asked.value))
+    field = asked.kind.replace("-", "_")
+    return request.with_(**{field: getattr(_DEFAULTS, field)})
+
+
+def _option_asks(request: StackRequest) -> Iterator[Asked]:
+    """The asks of all options, in the order of the command line."""
+    for kind, value in (("torch", request.torch), ("cuda", request.cuda)):
+        if value is not None:
+            yield Asked(kind=kind, value=_as_written(value), flag=f"--{kind}")
+    for python in request.pythons:
+        yield Asked(kind="python", value=python, flag="--python")
+    if request.platforms != _DEFAULTS.platforms:
+        for platform in request.platforms:
+            yield Asked(kind="platform", value=platform, flag="--platform")
+    if request.glibc != _DEFAULTS.glibc:
+        yield Asked(kind="glibc", value=request.glibc, flag="--glibc")
+    if request.flash_attn is not None:
+        yield Asked(kind="flash-attn", value=_as_written(request.flash_attn), flag="--flash-attn")
+    if request.no_flash_attn:
+        yield Asked(kind="no-flash-attn", value="", flag="--no-flash-attn")
+    if request.driver is not None:
+        yield Asked(kind="driver", value=request.driver, flag="--driver")
+    for arch in request.gpu_archs:
+        yield Asked(kind="gpu-arch", value=arch, flag="--gpu-arch")
+    if request.exclude_newer is not None:
+        yield Asked(kind="exclude-newer", value=request.exclude_newer, flag="--exclude-newer")
+
+
+def _as_written(specifier: str) -> str:
+    """`2.3` for `==2.3.*`, which is how the option was read."""
+    if specifier.startswith("==") and "," not in specifier:
+        return specifier.removeprefix("==").removesuffix(".*")
+    return specifier
+
+
+def _option(asked: Asked) -> str:
+    return f"{asked.flag} {asked.value}".strip()
+
+
+def _option_specifier(text: str, asked: Asked) -> SpecifierSet:
+    specifier = parse_specifier(text)
+    if specifier is None:
+        raise BadInput(_option(asked), "is no version and no PEP 440 specifier", "write it as 2.3 or '>=2.3,<2.5'")
+    return specifier
+
+
+def _parse(requirement: Requirement) -> ParsedRequirement:
+    """The parsed requirement. Raises BadInput for what is none, and for what cannot be pinned by a hash."""
+    text = requirement.text.strip()
+    hint = "write it as a name with a specifier (PEP 508), such as 'transformers>=4.40'"
+    if text.startswith(("-e", "--editable", ".", "/", "~", "file:")):
+        raise BadInput(requirement.origin, "a local project has no hash that a lock could carry",
+                       "leave it out of the lock and install it afterwards with --no-deps")
+    parsed = parse_requirement(text)
+    if parsed is None:
+        raise BadInput(requirement.origin, f"{text!r} is no requirement: {_fault(text)}", hint)
+    if parsed.url is not None:
+        _check_address(requirement, parsed.url)
+    return parsed
+
+
+def _fault(text: str) -> str:
+    try:
+        ParsedRequirement(text)
+    except InvalidRequirement as error:
+        return str(error).splitlines()[0]
+    return "it cannot be read"
+
+
+def _check_address(requirement: Requirement, url: str) -> None:
+    """Raises BadInput for an address that cannot stand in a lock."""
+    scheme = url.partition(":")[0].lower()
+    if scheme not in {"https", "http"} or "+" in scheme:
+        raise BadInput(requirement.origin, "only a https address of a wheel can be locked", "name a wheel on an index")
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise BadInput(requirement.origin, "the address holds a credential, and a lock may not", "use netrc")

@@ -1,0 +1,183 @@
+"""A stack and one target as a closure problem: root needs, the user's limits, what is preferred, what is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from urllib.parse import unquote, urldefrag, urlsplit
+
+from packaging.version import Version
+
+from stackfix.errors import BadInput
+from stackfix.matrix import query
+from stackfix.matrix.records import TorchBuild
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.needs import Candidate, Exclusion, FromStack, FromUser, Need
+from stackfix.resolve.pep508 import ANY, normalise, parse_requirement, parse_specifier, parse_version
+from stackfix.resolve.problem import Problem, needs_of
+from stackfix.resolve.question import FLASH_ATTN, TORCH, Question, UserLine
+from stackfix.resolve.records import Target
+from stackfix.resolve.stack import Stack
+from stackfix.resolve.target import TargetView
+from stackfix.sources.records import IndexFile
+
+# Without build isolation nothing brings these; every setup.py needs both.
+BUILD_TOOLS = ("setuptools", "wheel")
+
+
+def closure_problem(
+    evidence: Evidence, question: Question, stack: Stack, target: Target, plan: FlashPlan | None, flash: FlashAttn
+) -> Problem:
+    """The closure problem of one target."""
+    build = stack.builds[target.platform]
+    view = evidence.view(target)
+    roots = [torch_need(stack, build)]
+    limits: dict[str, tuple[Need, ...]] = {}
+    only: dict[str, Candidate | None] = {}
+    for line in question.lines:
+        for need in line.needs(view):
+            if line.requirement.constraint:
+                limits[need.name] = (*limits.get(need.name, ()), need)
+            else:
+                roots.append(need)
+            if need.url is not None and need.extra is None:
+                only[need.name] = direct_candidate(need.url, line, view, only.get(need.name))
+    given = _flash_attn(evidence, question, target, plan, flash)
+    if FLASH_ATTN not in only:
+        roots.extend(given.roots)
+        only[FLASH_ATTN] = given.candidate
+    fixed = {TORCH: stack.version}
+    if only.get(FLASH_ATTN) is not None:
+        fixed[FLASH_ATTN] = _version_of(only[FLASH_ATTN])
+    return Problem(
+        evidence=evidence, target=target, build=build, roots=tuple(roots), limits=limits, only=only,
+        only_exclusions={FLASH_ATTN: given.why_not}, only_requires=given.requires, fixed=fixed,
+        preferred=preferred_versions(evidence, question, build),
+        present=frozenset(need.name for need in roots),
+    )
+
+
+def _version_of(candidate: Candidate | None) -> Version:
+    if candidate is None:
+        raise AssertionError("asked only of a candidate")
+    return candidate.version
+
+
+def torch_need(stack: Stack, build: TorchBuild) -> Need:
+    """The pin of torch, which nothing may move."""
+    return Need(
+        name=TORCH, extra=None, specifier=parse_specifier(f"=={stack.text}") or ANY, text=f"torch=={stack.text}",
+        origin=FromStack(part=TORCH, source=build.source),
+    )
+
+
+def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild) -> Mapping[str, tuple[Version, ...]]:
+    """Versions to try before the newest: the kept lock's, then those of torch's own toolkit release."""
+    found: dict[str, tuple[Version, ...]] = {}
+    own = query.preferred_versions(evidence.matrix, build)
+    for name, text in (*question.request.kept, *own.items()):
+        version = parse_version(text)
+        if version is not None:
+            found[normalise(name)] = (*found.get(normalise(name), ()), version)
+    return found
+
+
+class _Given:
+    """What flash-attn brings into the problem."""
+
+    def __init__(self) -> None:
+        self.candidate: Candidate | None = None
+        self.roots: tuple[Need, ...] = ()
+        self.requires: dict[str, tuple[str, ...]] = {}
+        self.why_not: tuple[Exclusion, ...] = ()
+
+
+def _flash_attn(
+    evidence: Evidence, question: Question, target: Target, plan: FlashPlan | None, flash: FlashAttn
+) -> _Given:
+    given = _Given()
+    if plan is None or not plan.covers(target):
+        given.why_not = (_not_in_the_stack(question),)
+        return given
+    release = query.flash_attn_release(evidence.matrix, plan.version)
+    if release is None:
+        raise AssertionError(f"a plan for flash-attn {plan.version}, which the matrix has no row for")
+    origin = FromStack(part=FLASH_ATTN, source=release.source)
+    if target in plan.wheels:
+        file = flash.file(plan.wheels[target])
+        given.candidate = Candidate(
+            name=FLASH_ATTN, extra=None, version=parse_version(plan.version) or Version("0"), text=plan.version,
+            files=(file,), direct=True,
+        )
+        given.requires = {FLASH_ATTN: (TORCH, *release.requires)}
+        pin = f"{FLASH_ATTN}=={plan.version}"
+        given.roots = tuple(needs_of(pin, origin))
+    else:
+        lines = (*release.requires, *release.build_requires, *BUILD_TOOLS)
+        given.roots = tuple(need for line in dict.fromkeys(lines) for need in needs_of(line, origin))
+        given.why_not = (_in_the_second_step(plan),)
+    return given
+
+
+def _not_in_the_stack(question: Question) -> Exclusion:
+    asks = question.ask("no-flash-attn")
+    reason = "is left out, as asked" if asks else "has no prebuilt wheel for this stack"
+    return Exclusion(
+        version="any", kind="matrix", reason=reason, source="--no-flash-attn" if asks else "flash-attn in the matrix",
+        by_torch=not asks, by_flash_attn=True,
+    )
+
+
+def _in_the_second_step(plan: FlashPlan) -> Exclusion:
+    return Exclusion(
+        version=plan.version, kind="matrix", reason="can only be built after everything else is installed",
+        source="flash-attn in the matrix", by_torch=True, by_flash_attn=True,
+    )
+
+
+def direct_candidate(url: str, line: UserLine, view: TargetView, other: Candidate | None) -> Candidate:
+    """The candidate of a direct address. Raises BadInput for one that cannot be pinned or does not fit the target."""
+    place = line.requirement.origin
+    address, fragment = urldefrag(url)
+    hashes = [part.removeprefix("sha256=") for part in fragment.split("&") if part.startswith("sha256=")]
+    if line.name == TORCH:
+        raise BadInput(place, "torch is chosen from the index", "ask for a version with --torch")
+    if len(hashes) != 1 or len(hashes[0]) != 64 or set(hashes[0].lower()) - set("0123456789abcdef"):
+        raise BadInput(place, "an address is only locked with its hash", "append #sha256=<64 hexadecimal digits>")
+    filename = unquote(urlsplit(address).path.rpartition("/")[2])
+    parts = filename.removesuffix(".whl").split("-")
+    if not filename.endswith(".whl") or len(parts) not in {5, 6} or "/" in filename or "\\" in filename:
+        raise BadInput(place, f"{filename!r} is no wheel's file name", "name the address of a wheel")
+    version = parse_version(parts[1])
+    if normalise(parts[0]) != line.name or version is None:
+        raise BadInput(place, f"{filename} is not a wheel of {line.name}", "check the address")
+    if view.rank(filename) is None:
+        target = view.target
+        raise BadInput(place, f"{filename} does not fit Python {target.python} on {target.platform}",
+                       "restrict the requirement to its target with a marker")
+    if other is not None:
+        raise BadInput(place, f"{line.name} is asked for at two addresses", "give one of them")
+    file = IndexFile(
+        project=line.name, filename=filename, version=parts[1], url=address, sha256=hashes[0].lower(),
+        requires_python=None, yanked=None, size=None, upload_time=None, core_metadata=None,
+        index=address.rpartition("/")[0],
+    )
+    public = parse_version(version.public) or version
+    return Candidate(
+        name=line.name, extra=None, version=public, text=str(public), files=(file,), direct=True,
+    )
+
+
+def asked_by(need: Need) -> str:
+    """Who asks for a need, for `requested_by`."""
+    if isinstance(need.origin, FromUser):
+        return need.origin.place
+    if isinstance(need.origin, FromStack):
+        return need.origin.part
+    return need.origin.parent.name
+
+
+def with_files(candidate: Candidate, files: Iterator[IndexFile]) -> Candidate:
+    """The candidate with other files."""
+    return replace(candidate, files=tuple(files))

@@ -1,0 +1,182 @@
+"""The search: stacks in their order, and under each the closure of every target. Joint: all targets or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.specifiers import SpecifierSet
+
+from stackfix.resolve.closure import Closure, solve_closure
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.pep508 import admits
+from stackfix.resolve.proof import Clash
+from stackfix.resolve.question import FLASH_ATTN, Question
+from stackfix.resolve.records import Target
+from stackfix.resolve.roots import closure_problem
+from stackfix.resolve.stack import (
+    Reason,
+    Stack,
+    cuda_words,
+    pythons_to_try,
+    reasons_against,
+    stacks,
+    torch_reason,
+)
+
+MAX_PLANS = 4           # flash-attn versions that are tried before a stack goes without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """A stack with the closure of every target."""
+
+    question: Question
+    stack: Stack
+    plan: FlashPlan | None
+    closures: Mapping[Target, Closure]
+    newer: tuple[Stack, ...]        # newer releases within what was asked that the matrix has no row for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Refusal:
+    """Why one stack was passed over: any one of `reasons` is enough, or the closure clashes."""
+
+    stack: Stack
+    reasons: tuple[Reason, ...] = ()
+    clash: Clash | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Failure:
+    """No stack. One refusal for each that was looked at; `universal`: the last clash has nothing to do with torch."""
+
+    question: Question
+    refusals: tuple[Refusal, ...]
+    universal: bool = False
+
+
+def solve(evidence: Evidence, flash: FlashAttn, question: Question) -> Solved | Failure:
+    """The first stack in order that answers the question, or why each does not."""
+    refusals: list[Refusal] = []
+    limits: list[tuple[SpecifierSet, Clash]] = []
+    for stack in stacks(evidence, question):
+        reasons = tuple(reasons_against(evidence, question, stack))
+        if reasons:
+            refusals.append(Refusal(stack=stack, reasons=reasons))
+            continue
+        ruled_out = next((clash for specifier, clash in limits if not admits(specifier, stack.version)), None)
+        if ruled_out is not None:
+            refusals.append(Refusal(stack=stack, clash=ruled_out))
+            continue
+        found = _try_stack(evidence, flash, question, stack)
+        if isinstance(found, Solved):
+            return found
+        refusals.append(found)
+        if found.clash is None:
+            continue
+        parts = found.clash.depends_on()
+        if not parts & {"torch", "flash-attn"} and ("python" not in parts or question.request.pythons):
+            return Failure(question=question, refusals=tuple(refusals), universal=True)
+        if "python" not in parts or question.request.pythons:
+            limits.extend((need.specifier, found.clash) for need in found.clash.torch_limits())
+    return Failure(question=question, refusals=tuple(refusals))
+
+
+def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack) -> Solved | Refusal:
+    """The stack solved, with the first Python and flash-attn that let it."""
+    last: Refusal | None = None
+    for pythons in pythons_to_try(evidence, question, stack):
+        targets = [question.target(python, platform) for python in pythons for platform in question.request.platforms]
+        found = _try_targets(evidence, flash, question, stack, targets)
+        if isinstance(found, Solved):
+            return found
+        last = last or found
+        if found.clash is not None and "python" not in found.clash.depends_on():
+            return found
+    if last is not None:
+        return last
+    platforms = ", ".join(question.request.platforms)
+    says = f"has no wheel on the index for {platforms}"
+    asks = tuple(asked for platform in question.request.platforms for asked in question.platform_ask(platform))
+    return Refusal(stack=stack, reasons=(
+        Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source="index page of torch"),
+    ))
+
+
+def _try_targets(
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
+) -> Solved | Refusal:
+    missing = tuple(
+        reason for target in targets if (reason := torch_reason(evidence, question, stack, target)) is not None
+    )
+    if missing:
+        return Refusal(stack=stack, reasons=missing)
+    plans = flash_plans(evidence, flash, question, stack, targets)
+    if not plans:
+        return Refusal(stack=stack, reasons=(no_wheel_reason(question, stack, targets),))
+    first: Clash | None = None
+    for plan in plans:
+        found = _close(evidence, flash, question, stack, targets, plan)
+        if isinstance(found, dict):
+            return Solved(
+                question=question, stack=stack, plan=plan, closures=found,
+                newer=tuple(_unknown_newer(evidence, question, stack)),
+            )
+        first = first or found
+        if "flash-attn" not in found.depends_on():
+            break
+    return Refusal(stack=stack, clash=first)
+
+
+def _close(
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target], plan: FlashPlan | None
+) -> dict[Target, Closure] | Clash:
+    """The closures of all targets, or the first clash."""
+    closures: dict[Target, Closure] = {}
+    for target in targets:
+        found = solve_closure(closure_problem(evidence, question, stack, target, plan, flash))
+        if isinstance(found, Clash):
+            return found
+        closures[target] = found
+    return closures
+
+
+def flash_plans(
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
+) -> list[FlashPlan | None]:
+    """What may be done about flash-attn, best first; None leaves it out. Empty where it is asked for and none fits."""
+    if question.request.no_flash_attn or any(line.name == FLASH_ATTN for line in question.lines):
+        return [None]
+    builds = {target: stack.builds[target.platform] for target in targets}
+    specifiers = [ask.specifier for ask in question.flash_attn]
+    kept = dict(question.request.kept).get(FLASH_ATTN)
+    plans = flash.plans(builds, specifiers, question.request.gpu_archs, kept)
+    if question.wants_flash_attn:
+        return [*(plan for plan in plans if not plan.left_out)][:MAX_PLANS]
+    best = plans[0] if plans else None
+    same = [plan for plan in plans if best is not None and plan.left_out == best.left_out]
+    return [*same[:MAX_PLANS], None]
+
+
+def no_wheel_reason(question: Question, stack: Stack, targets: list[Target]) -> Reason:
+    """Why the flash-attn that was asked for cannot be had with this torch."""
+    asks = tuple(ask.asked for ask in question.flash_attn)
+    places = ", ".join(f"Python {target.python} on {target.platform}" for target in targets)
+    wanted = " and ".join(str(ask.specifier) or "any version" for ask in question.flash_attn)
+    says = f"({cuda_words(stack.cuda)}) has no prebuilt wheel of flash-attn ({wanted}) for {places}"
+    archs = question.ask("gpu-arch")
+    return Reason(
+        kind="matrix", asks=(*asks, *(a for t in targets for a in question.python_ask(t.python)), *archs), says=says,
+        source="flash-attn wheels of the matrix and of the release source",
+    )
+
+
+def _unknown_newer(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Stack]:
+    """Newer releases on the index, within what was asked, that the matrix has no row for."""
+    known = {build.version for build in evidence.matrix.torch}
+    for other in stacks(evidence, question):
+        asked = all(admits(ask.specifier, other.version) for ask in question.torch)
+        if other.version > stack.version and other.text not in known and asked:
+            yield other
