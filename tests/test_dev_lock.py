@@ -12,6 +12,7 @@ from typing import ClassVar
 import pytest
 
 from tests import dev_lock
+from tests.replay.server import ReplayServer
 
 GOOD, ALSO, WRONG = "a" * 64, "b" * 64, "c" * 64
 LOCK = f"""\
@@ -58,7 +59,7 @@ class _HtmlIndex(_Index):
 
 
 @pytest.fixture(params=[_Index, _HtmlIndex], ids=["json", "html"])
-def index(request: pytest.FixtureRequest) -> Iterator[str]:
+def loopback(request: pytest.FixtureRequest) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), request.param)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -68,14 +69,14 @@ def index(request: pytest.FixtureRequest) -> Iterator[str]:
     thread.join()
 
 
-def compare(lock: str, index: str, tmp_path: Path, *options: str) -> int:
+def compare(lock: str, loopback: str, tmp_path: Path, *options: str) -> int:
     path = tmp_path / "lock.txt"
     path.write_text(lock, encoding="utf-8")
-    return dev_lock.main([str(path), "--index", index, *options])
+    return dev_lock.main([str(path), "--index", loopback, *options])
 
 
-def test_hashes_of_the_page_pass(index: str, tmp_path: Path) -> None:
-    assert compare(LOCK, index, tmp_path) == 0
+def test_hashes_of_the_page_pass(loopback: str, tmp_path: Path) -> None:
+    assert compare(LOCK, loopback, tmp_path) == 0
 
 
 @pytest.mark.parametrize(
@@ -89,23 +90,23 @@ def test_hashes_of_the_page_pass(index: str, tmp_path: Path) -> None:
     ids=["another release's hash", "one digit", "a release that is not there", "no hash"],
 )
 def test_what_the_page_does_not_state_is_named(
-    before: str, after: str, said: str, index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    before: str, after: str, said: str, loopback: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert compare(LOCK.replace(before, after), index, tmp_path) == 1
+    assert compare(LOCK.replace(before, after), loopback, tmp_path) == 1
     assert said in capsys.readouterr().err.splitlines()
 
 
-def test_mending_writes_the_hashes_of_the_page_and_leaves_the_rest(index: str, tmp_path: Path) -> None:
-    assert compare(LOCK.replace(f"{ALSO}\n", f"{WRONG}\n"), index, tmp_path, "--mend") == 0
+def test_mending_writes_the_hashes_of_the_page_and_leaves_the_rest(loopback: str, tmp_path: Path) -> None:
+    assert compare(LOCK.replace(f"{ALSO}\n", f"{WRONG}\n"), loopback, tmp_path, "--mend") == 0
     assert (tmp_path / "lock.txt").read_text(encoding="utf-8") == LOCK
 
 
-def test_what_cannot_be_mended_stays_wrong(index: str, tmp_path: Path) -> None:
-    assert compare(LOCK.replace("3.0.post1", "3.0"), index, tmp_path, "--mend") == 1
+def test_what_cannot_be_mended_stays_wrong(loopback: str, tmp_path: Path) -> None:
+    assert compare(LOCK.replace("3.0.post1", "3.0"), loopback, tmp_path, "--mend") == 1
 
 
-def test_an_empty_lock_does_not_pass(index: str, tmp_path: Path) -> None:
-    assert compare("# nothing\n", index, tmp_path) == 1
+def test_an_empty_lock_does_not_pass(loopback: str, tmp_path: Path) -> None:
+    assert compare("# nothing\n", loopback, tmp_path) == 1
 
 
 def test_a_line_that_is_no_pin_is_refused() -> None:
@@ -122,7 +123,7 @@ def test_the_committed_lock_is_wholly_hashed_and_names_no_place() -> None:
     assert not [line for line in text.splitlines() if line.startswith("-")]
 
 
-@pytest.mark.live
-def test_the_committed_lock_is_what_the_live_index_states() -> None:
+@pytest.mark.recorded
+def test_the_committed_lock_is_what_the_index_states(index: ReplayServer) -> None:
     path = Path(__file__).parent / "requirements-dev.txt"
-    assert dev_lock.main([str(path)]) == 0
+    assert dev_lock.main([str(path), "--index", index.url]) == 0
