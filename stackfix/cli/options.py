@@ -98,7 +98,7 @@ def take_common(options: dict[str, Any]) -> CommonOptions:
         quiet=options.pop("quiet"),
         verbose=options.pop("verbose"),
         offline=options.pop("offline"),
-        cache_dir=Path(cache_dir) if cache_dir else default_cache_dir(os.environ),
+        cache_dir=Path(cache_dir) if cache_dir else default_cache_dir(os.environ, Path.home()),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from stackfix.cli.options import LockOptions
@@ -52,7 +53,7 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
         driver=driver_of(options.driver) if options.driver else None,
         cuda_compat=options.cuda_compat,
         gpu_archs=gpu_archs_of(options.gpu_archs),
-        exclude_newer=options.exclude_newer,
+        exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer else None,
         kept=kept,
     )
     return ReadRequest(stack=stack, index=index, inputs=inputs)
@@ -78,6 +79,18 @@ def typed_requirements(options: LockOptions) -> Iterator[Requirement]:
         yield Requirement(text=text.strip(), origin=f"--with {text.strip()}")
     for text in options.constraints:
         yield Requirement(text=text.strip(), origin=f"--constraint {text.strip()}", constraint=True)
+
+
+def instant_of(value: str) -> str:
+    """An ISO 8601 date or time as `2026-01-31T00:00:00Z`; a date is its first moment, a time without offset is UTC."""
+    try:
+        moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+    except ValueError:
+        raise BadInput(f"--exclude-newer {value}", "is not an ISO 8601 date or time",
+                       "write 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def driver_of(value: str) -> str:

@@ -1,0 +1,98 @@
+"""The matrix as a table, as documents, and the reasons why a combination fits or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stackfix.matrix import query
+from stackfix.matrix.records import Matrix, TorchBuild
+
+HEADINGS = ("torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver")
+
+
+def show_rows(matrix: Matrix, wanted: Mapping[str, str]) -> list[TorchBuild]:
+    """Builds that meet `wanted` (torch, cuda, platform, python, index), newest first. Without index: the default one."""
+    from packaging.specifiers import SpecifierSet
+
+    from stackfix.request.values import check_cuda, check_python
+    from stackfix.request.versions import version_specifier
+
+    torch = SpecifierSet(version_specifier(wanted["torch"], "torch=")) if "torch" in wanted else None
+    cuda = check_cuda(wanted["cuda"], "cuda=") if "cuda" in wanted else None
+    python = check_python(wanted["python"], "python=") if "python" in wanted else None
+    return [
+        build
+        for build in query.builds(matrix, platform=wanted.get("platform"))
+        if build.index == wanted.get("index", "default")
+        and (torch is None or torch.contains(build.version, prereleases=True))
+        and (cuda is None or query.cuda_matches(cuda, build.cuda))
+        and (python is None or python in build.pythons)
+    ]
+
+
+def newest_flash_attn(matrix: Matrix, build: TorchBuild) -> str | None:
+    """Newest flash-attn release with a wheel for any Python of the build, or None."""
+    from packaging.version import Version
+
+    found = {
+        wheels[0].version
+        for python in build.pythons
+        if (wheels := query.flash_attn_wheels_for(matrix, build, python, build.platform))
+    }
+    return max(found, key=Version) if found else None
+
+
+def show_document(matrix: Matrix, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """`matrix show --json`: one entry a build, with source and confidence."""
+    return {"builds": [build_document(matrix, build) for build in show_rows(matrix, wanted)]}
+
+
+def build_document(matrix: Matrix, build: TorchBuild) -> dict[str, Any]:
+    """One build with what the matrix says of its stack."""
+    floor = query.driver_floor(matrix, build.cuda)
+    return {
+        "torch": build.version, "cuda": build.cuda, "index": build.index, "platform": build.platform,
+        "pythons": list(build.pythons), "cxx11_abi": build.cxx11_abi, "gpu_archs": list(build.gpu_archs),
+        "cudnn": build.cudnn, "nccl": build.nccl, "toolkit": build.toolkit, "nvjitlink": nvjitlink(matrix, build),
+        "flash_attn": newest_flash_attn(matrix, build), "driver_min": floor.floor if floor else None,
+        "source": build.source, "confidence": build.confidence,
+    }
+
+
+def nvjitlink(matrix: Matrix, build: TorchBuild) -> str | None:
+    """nvJitLink of the build's toolkit release, whatever the package is called in its CUDA major."""
+    if build.toolkit is None:
+        return None
+    major = build.toolkit.partition(".")[0]
+    return query.component_version(matrix, build.toolkit, f"nvidia-nvjitlink-cu{major}") or query.component_version(
+        matrix, build.toolkit, "nvidia-nvjitlink"
+    )
+
+
+def show_lines(matrix: Matrix, wanted: Mapping[str, str]) -> Iterator[str]:
+    """The table as aligned text."""
+    rows = [table_row(matrix, build) for build in show_rows(matrix, wanted)]
+    if not rows:
+        yield "no build of the matrix meets this"
+        return
+    yield from aligned([HEADINGS, *rows])
+
+
+def table_row(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:
+    """One build as cells."""
+    entry = build_document(matrix, build)
+    abi = {True: "new", False: "old", None: "?"}[build.cxx11_abi]
+    pythons = f"{build.pythons[0]}-{build.pythons[-1]}" if len(build.pythons) > 1 else "".join(build.pythons)
+    cells = (
+        build.version, build.cuda, build.index, build.platform, pythons, abi, build.cudnn, entry["nvjitlink"],
+        build.nccl, entry["flash_attn"], entry["driver_min"],
+    )
+    return tuple(cell or "-" for cell in cells)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Cells in columns, two blanks apart."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
