@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 _SAFE = "/?:@!$&'()*+,;=-._~%[]"  # what RFC 3986 lets stand in a path or query; all else is percent-encoded
 _BAD_HOST = re.compile(r"[\s/?#@\\\x00-\x20\x7f]")
+_LONGEST_HOST = 253               # RFC 1035
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -54,7 +55,7 @@ def parse_address(url: str) -> Address:
 
 def ascii_host(host: str) -> str:
     """`host` as it goes on the wire. Raises ValueError for an empty or impossible one."""
-    if not host or _BAD_HOST.search(host) or len(host) > 253:
+    if not host or _BAD_HOST.search(host) or len(host) > _LONGEST_HOST:
         raise ValueError("names no valid host")
     if host.isascii():
         return host

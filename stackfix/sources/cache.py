@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,10 +110,8 @@ class Cache:
         return None
 
     def _remove(self, path: Path) -> None:
-        try:
+        with suppress(OSError):
             path.unlink(missing_ok=True)
-        except OSError:
-            pass
 
     def _write(self, kind: str, key: str, about: Mapping[str, object], content: bytes) -> None:
         if self.problem is not None:
@@ -124,7 +123,7 @@ class Cache:
             for folder in (self.directory, path.parent.parent, path.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
-                with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+                with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
                     stream.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
                 os.replace(beside, path)
             finally:

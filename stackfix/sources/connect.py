@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stackfix.errors import BadInput
 from stackfix.sources.address import Address, parse_address, shown
 from stackfix.sources.records import IndexSettings
-from stackfix.sources.wire import Socket, Stream, WireFault, plain, read_head, render_request
+from stackfix.sources.wire import OK, Socket, Stream, WireFault, plain, read_head, render_request
 
 if TYPE_CHECKING:
     import ssl
@@ -86,7 +86,8 @@ class Dialer:
         except TimeoutError:
             raise CannotConnect(f"no TLS handshake within {self._timeout:g} s") from None
         except OSError as fault:
-            raise CannotConnect(f"the TLS handshake failed ({getattr(fault, 'reason', None) or plain(fault)})") from None
+            reason = getattr(fault, "reason", None) or plain(fault)
+            raise CannotConnect(f"the TLS handshake failed ({reason})") from None
 
 
 def tls_context(cert: str | None) -> ssl.SSLContext:
@@ -116,7 +117,7 @@ def open_tunnel(stream: Stream, address: Address, proxy: Address) -> None:
     target = f"{host}:{address.port}"
     stream.send(render_request("CONNECT", target, {"Host": target, **proxy_headers(proxy)}))
     head = read_head(stream)
-    if head.status != 200:
+    if head.status != OK:
         refused = head.status in (401, 403, 407)
         raise CannotConnect(f"the proxy {proxy.netloc} answered {head.status} to CONNECT", final=refused,
                             hint="check the proxy's address and credentials (HTTPS_PROXY, ALL_PROXY)")
@@ -155,7 +156,8 @@ def parse_proxy(url: str) -> Address:
 def bypasses_proxy(host: str, port: int, no_proxy: str | None) -> bool:
     """Whether NO_PROXY names `host`: by name, by domain, by address block, with or without a port, or "*"."""
     for entry in (no_proxy or "").replace(" ", ",").split(","):
-        name, _, wanted_port = entry.strip().lower().partition(":") if entry.count(":") == 1 else (entry.strip().lower(), "", "")
+        entry = entry.strip().lower()  # noqa: PLW2901
+        name, _, wanted_port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
         if not name or (wanted_port and wanted_port != str(port)):
             continue
         bare = name.lstrip("*").lstrip(".").strip("[]")

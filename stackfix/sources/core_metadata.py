@@ -6,7 +6,10 @@ from stackfix.sources.errors import BadMetadata
 from stackfix.sources.page import normalise
 from stackfix.sources.records import CoreMetadata, IndexFile
 
-_WANTED = frozenset(("metadata-version", "name", "version", "requires-dist", "requires-python", "provides-extra", "dynamic"))
+_WANTED = frozenset((
+    "metadata-version", "name", "version", "requires-dist", "requires-python", "provides-extra", "dynamic",
+))
+_SETTLED_BY_A_BUILD = frozenset(("requires-dist", "requires-python", "provides-extra"))
 _MAX_VALUES = 10_000
 Fields = dict[str, list[str]]
 
@@ -72,5 +75,5 @@ def needs_build(fields: Fields) -> str | None:
     major, _, minor = form.partition(".")
     if not (major.isdigit() and minor.isdigit()) or (int(major[:4]), int(minor[:4])) < (2, 2):
         return f"states its metadata in version {form[:20]}, before static metadata came (2.2)"
-    moving = {value.lower() for value in fields.get("dynamic", ())} & {"requires-dist", "requires-python", "provides-extra"}
+    moving = {value.lower() for value in fields.get("dynamic", ())} & _SETTLED_BY_A_BUILD
     return f"declares {', '.join(sorted(moving))} as dynamic" if moving else None

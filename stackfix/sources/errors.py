@@ -5,6 +5,8 @@ from __future__ import annotations
 from stackfix.errors import AnswerIsNo, Unreachable
 from stackfix.sources.address import shown
 
+_REPORT = "report it to whoever runs this index, or use another"
+
 
 class NoSuchProject(AnswerIsNo):
     """No index that was asked has the project."""
@@ -83,7 +85,7 @@ class BadPage(Unreachable):
     reference = "bad-index-page"
 
     def __init__(self, project: str, index: str, reason: str) -> None:
-        super().__init__(f"page of {project} on {shown(index)}", reason, "report it to whoever runs this index, or use another")
+        super().__init__(f"page of {project} on {shown(index)}", reason, _REPORT)
         self.project, self.index = project, index
 
 
@@ -93,7 +95,7 @@ class BadMetadata(Unreachable):
     reference = "bad-metadata"
 
     def __init__(self, filename: str, url: str, reason: str) -> None:
-        super().__init__(f"metadata of {filename} at {shown(url)}", reason, "report it to whoever runs this index, or use another")
+        super().__init__(f"metadata of {filename} at {shown(url)}", reason, _REPORT)
         self.filename = filename
 
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from stackfix.sources.address import without_credentials
 from stackfix.sources.cache import Cache, KeptPage
-from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline, RequestFailed
+from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
-from stackfix.sources.transport import Limits, Response, Transport
+from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
+from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
 
 WORKERS = 50
@@ -35,7 +37,7 @@ class PackageIndex:
     """Fills resolve.records.Index. Every method may be called from any thread."""
 
     def __init__(self, settings: IndexSettings, *, cache_dir: Path, offline: bool, refresh: bool = False,
-                 progress: Progress | None = None, limits: Limits = Limits(), workers: int = WORKERS) -> None:
+                 progress: Progress | None = None, limits: Limits = LIMITS, workers: int = WORKERS) -> None:
         self.cache = Cache(cache_dir)
         self.transport = Transport(settings, limits)
         self._indexes = tuple((url, without_credentials(url)) for url in settings.indexes)
@@ -85,7 +87,10 @@ class PackageIndex:
         return found
 
     def metadata(self, file: IndexFile) -> CoreMetadata:
-        """Metadata of `file`. Raises BadMetadata, HashMismatch, SdistNeedsBuild, NotAllowedOffline, or a RequestFailed."""
+        """Metadata of `file`.
+
+        Raises BadMetadata, HashMismatch, SdistNeedsBuild, NotAllowedOffline, or a RequestFailed.
+        """
         found = self._metadata_task(file).result()
         self._raise_watchers_fault()
         return found
@@ -98,7 +103,8 @@ class PackageIndex:
     def __enter__(self) -> PackageIndex:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None,
+                 trace: TracebackType | None) -> None:
         self.close()
 
     def _start(self, work: Callable[[], CoreMetadata]) -> Task[CoreMetadata]:
@@ -140,7 +146,8 @@ class PackageIndex:
                 raise NotAllowedOffline(f"metadata of {file.filename}")
             found = self._metadata_source.fetch(file)
         self._tell(1)
-        self._call_watcher(lambda: self._on_metadata and self._on_metadata(file, found))
+        if self._on_metadata is not None:
+            self._call_watcher(partial(self._on_metadata, file, found))
         return found
 
     def _fetch_page(self, name: str) -> Page:
@@ -148,7 +155,8 @@ class PackageIndex:
             page = self._page_on(name, f"{url}/{name}/", base)
             if page is not None:
                 self._tell(1)
-                self._call_watcher(lambda: self._on_page and self._on_page(page))
+                if self._on_page is not None:
+                    self._call_watcher(partial(self._on_page, page))
                 return page
         if self._offline:
             raise NotAllowedOffline(f"index page of {name}")
@@ -165,17 +173,16 @@ class PackageIndex:
         if kept is not None and kept.etag is not None:
             headers["If-None-Match"] = kept.etag
         answer = self.transport.get(url, limit=self._limits.page, headers=headers)
-        if answer.status == 304 and kept is not None:
+        if answer.status == NOT_MODIFIED and kept is not None:
             self.cache.renew_page(url, kept, answer.headers)
             return _parse_kept(kept, name, base)
-        if answer.status in (404, 410):
+        if answer.status in NOT_THERE:
             return None
         return self._accept(answer, name, url, base)
 
     def _accept(self, answer: Response, name: str, url: str, base: str) -> Page:
-        if answer.status != 200:
-            hint = "check the credentials of this index (its address, or netrc)" if answer.status in (401, 403) else None
-            raise RequestFailed(url, f"it answered {answer.status}", status=answer.status, hint=hint)
+        if answer.status != OK:
+            raise refused(answer, url)
         page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
         self.cache.keep_page(url, final=answer.url, headers=answer.headers, content=answer.body)
         return page
@@ -191,7 +198,7 @@ class PackageIndex:
     def _call_watcher(self, call: Callable[[], object]) -> None:
         try:
             call()
-        except Exception as fault:  # a defect of the watcher is not a fault of the page
+        except Exception as fault:  # noqa: BLE001  # a defect of the watcher is no fault of the page
             self._watcher_fault = fault
 
     def _raise_watchers_fault(self) -> None:

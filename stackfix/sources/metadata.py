@@ -25,13 +25,15 @@ from stackfix.sources.cache import Cache
 from stackfix.sources.core_metadata import needs_build, parse_metadata, read_fields, record_of, same_version
 from stackfix.sources.errors import BadMetadata, HashMismatch, RequestFailed, SdistNeedsBuild, TooLarge
 from stackfix.sources.records import CoreMetadata, IndexFile
-from stackfix.sources.transport import Limits, Response, Transport
+from stackfix.sources.transport import Limits, Response, Transport, refused
+from stackfix.sources.wire import NOT_THERE, OK, PARTIAL
 
 TAIL = 64 * 1024
 _SMALL = 8 * 1024 * 1024            # a whole wheel that is read without a second thought
 _WHOLE = 128 * 1024 * 1024          # the largest file that is read whole for its metadata
 _MAX_RANGES = 4
-_NOT_THERE = (403, 404, 410)        # 403: object stores answer so for a name that does not exist
+_MAYBE_NOT_THERE = (403, *NOT_THERE)  # 403: object stores answer so for a name that does not exist
+_NO_RANGES = (400, 416, 501)
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 
@@ -93,7 +95,7 @@ class MetadataSource:
         """From `<file>.metadata`, None where the server has none."""
         url = file.url + ".metadata"
         answer = self._transport.get(url, limit=self._limits.metadata)
-        if answer.status in _NOT_THERE:
+        if answer.status in _MAYBE_NOT_THERE:
             return None
         _require_ok(answer, url)
         if isinstance(file.core_metadata, str):
@@ -113,7 +115,7 @@ class MetadataSource:
         from stackfix.sources.archives import BadArchive, Missing, SparseFile, metadata_in_wheel
 
         answer = self._last_bytes(file)
-        if answer is None or answer.status == 200:
+        if answer is None or answer.status == OK:
             content = self._whole(file, None if answer is None else answer.body)
             return self._parsed(lambda: metadata_in_wheel(io.BytesIO(content), file.project), file, "file")
         start, total = _range_of(answer, file)
@@ -129,7 +131,7 @@ class MetadataSource:
                 if last - first > self._limits.metadata:
                     raise BadMetadata(file.filename, file.url, "the wheel's directory is too large") from None
                 more = self._bytes(file, f"bytes={first}-{last}")
-                if more is None or more.status != 206:
+                if more is None or more.status != PARTIAL:
                     break
                 sparse.add(_range_of(more, file)[0], more.body)
             except BadArchive as fault:
@@ -139,10 +141,10 @@ class MetadataSource:
     def _last_bytes(self, file: IndexFile) -> Response | None:
         """The end of the file (206) or all of it (200); None where neither is to be had cheaply."""
         answer = self._bytes(file, f"bytes=-{TAIL}")
-        if (answer is None or answer.status in (400, 416, 501)) and file.size:
+        if (answer is None or answer.status in _NO_RANGES) and file.size:
             # Some servers know ranges, but none that count from the end.
             answer = self._bytes(file, f"bytes={max(0, file.size - TAIL)}-{file.size - 1}")
-        if answer is None or answer.status in (400, 416, 501):
+        if answer is None or answer.status in _NO_RANGES:
             return None
         _require_ok(answer, file.url)
         return answer
@@ -175,7 +177,7 @@ class MetadataSource:
         if isinstance(file.core_metadata, str):
             url = file.url + ".metadata"
             answer = self._transport.get(url, limit=self._limits.metadata)
-            if answer.status == 200:
+            if answer.status == OK:
                 found = hashlib.sha256(answer.body).hexdigest()
                 if found != file.core_metadata:
                     raise HashMismatch(f"{file.filename}.metadata", file.url, stated=file.core_metadata, found=found)
@@ -203,9 +205,8 @@ class MetadataSource:
 
 
 def _require_ok(answer: Response, url: str) -> None:
-    if answer.status not in (200, 206):
-        raise RequestFailed(url, f"it answered {answer.status}", status=answer.status,
-                            hint="check the index's address and credentials" if answer.status in (401, 403) else None)
+    if answer.status not in (OK, PARTIAL):
+        raise refused(answer, url)
 
 
 def _range_of(answer: Response, file: IndexFile) -> tuple[int, int]:

@@ -19,6 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
 _HTML_LIMIT = 64 * 1024 * 1024
+_LONGEST_NAME = 400
 _Entry = dict[str, Any]
 
 
@@ -59,7 +60,7 @@ class Page:
 
     def _record(self, entry: _Entry, version: str) -> IndexFile:
         filename = entry["filename"]
-        if not _FILENAME.fullmatch(filename) or ".." in filename or len(filename) > 400:
+        if not _FILENAME.fullmatch(filename) or ".." in filename or len(filename) > _LONGEST_NAME:
             raise self._bad(f"lists a file with the impossible name {filename[:200]!r}")
         url = entry.get("url")
         if not isinstance(url, str):

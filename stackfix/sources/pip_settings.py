@@ -34,7 +34,7 @@ class PipSettings:
 
 def read_pip_settings(environ: Mapping[str, str], home: Path, read: Callable[[Path], str | None], platform: str,
                       prefix: Path) -> PipSettings:
-    """pip's settings in force. Raises BadInput for a file that cannot be parsed."""
+    """Settings of pip in force. Raises BadInput for a file that cannot be parsed."""
     layers: list[dict[str, Named]] = []  # the one that wins first
     variables = {key[4:].lower().replace("_", "-"): (key, value) for key, value in environ.items()
                  if key.startswith("PIP_") and value}
@@ -71,7 +71,8 @@ def config_files(environ: Mapping[str, str], home: Path, platform: str, prefix: 
         xdg = [Path(part) for part in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep) if part]
         wide = [Path("/Library/Application Support/pip/pip.conf")] if platform == "darwin" else \
             [*(part / "pip" / "pip.conf" for part in xdg), Path("/etc/pip.conf")]
-        user = [home / ".pip" / "pip.conf", Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"]
+        own = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+        user = [home / ".pip" / "pip.conf", own / "pip" / "pip.conf"]
         if platform == "darwin":
             user.append(home / "Library" / "Application Support" / "pip" / "pip.conf")
     site = prefix / ("pip.ini" if platform == "win32" else "pip.conf")

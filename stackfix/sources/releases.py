@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -18,10 +18,11 @@ from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
 from stackfix.sources.address import parse_address, resolve_link, shown, without_credentials
 from stackfix.sources.cache import Cache
-from stackfix.sources.errors import BadPage, BadRelease, NotAllowedOffline, RateLimited, RequestFailed
+from stackfix.sources.errors import BadPage, BadRelease, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
 from stackfix.sources.records import IndexSettings, ReleaseAsset
-from stackfix.sources.transport import Limits, Response, Sink, Transport
+from stackfix.sources.transport import Limits, Response, Sink, Transport, refused
+from stackfix.sources.wire import FORBIDDEN, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
 
 PROJECT = "flash-attn"
@@ -70,7 +71,8 @@ def open_releases(source: str | None, *, sources: Sources, settings: IndexSettin
                            progress=progress)
     folder = Path(source)
     if not folder.is_dir():
-        raise BadInput(f"--flash-attn-source {source}", "is no folder", "give a folder with wheels, or an https:// address")
+        raise BadInput(f"--flash-attn-source {source}", "is no folder",
+                       "give a folder with wheels, or an https:// address")
     return FolderReleases(folder)
 
 
@@ -108,7 +110,7 @@ class WebReleases:
         self._transport.close()
 
     def _ask(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]:
-        tasks = {version: Task(_bound(self._release, version)) for version in versions}
+        tasks = {version: Task(partial(self._release, version)) for version in versions}
         for task in tasks.values():
             self._workers.submit(task)
         faults: list[BadRelease] = []
@@ -131,7 +133,7 @@ class WebReleases:
         """Assets of one release, None where the API knows no such release."""
         url = f"{self._base}/releases/tags/v{version}"
         answer = self._transport.get(url, limit=_LIMIT, headers={"Accept": "application/vnd.github+json"})
-        if answer.status == 404:
+        if answer.status in NOT_THERE:
             return None
         _require_ok(answer, url)
         try:
@@ -147,7 +149,7 @@ class WebReleases:
         """Wheels that a page of links at the base names, None where there is no such page."""
         url = self._base + "/"
         answer = self._transport.get(url, limit=_LIMIT)
-        if answer.status != 200:
+        if answer.status != OK:
             return None
         try:
             page = parse_page(answer.body, answer.headers.get("content-type", ""), project=PROJECT,
@@ -202,8 +204,9 @@ class FolderReleases:
                 continue
             if path.resolve().parent != inside:
                 raise BadInput(str(path), "is a link out of its folder", "copy the wheel into the folder")
-            found[version].append(ReleaseAsset(version=version, file=path.name, url=path.absolute().as_uri(), sha256=None,
-                                               size=path.stat().st_size, updated_at=None))
+            found[version].append(ReleaseAsset(
+                version=version, file=path.name, url=path.absolute().as_uri(), sha256=None, size=path.stat().st_size,
+                updated_at=None))
         return {version: tuple(assets) for version, assets in found.items()}
 
     def sha256(self, asset: ReleaseAsset) -> str:
@@ -245,10 +248,6 @@ class _Meter:
             self._progress(self._file, self.done, self._total)
 
 
-def _bound(ask: Callable[[str], tuple[ReleaseAsset, ...] | None], version: str) -> Callable[[], tuple[ReleaseAsset, ...] | None]:
-    return lambda: ask(version)
-
-
 def _is_wheel(entry: Any) -> bool:
     """Whether the entry is a finished wheel of the project; names of other files do not matter."""
     name = entry.get("name") if isinstance(entry, dict) else None
@@ -273,12 +272,12 @@ def _asset_of(entry: dict[str, Any], version: str, url: str) -> ReleaseAsset:
 
 
 def _require_ok(answer: Response, url: str) -> None:
-    if answer.status == 200:
+    if answer.status == OK:
         return
-    if answer.status == 403 and answer.headers.get("x-ratelimit-remaining") == "0":
-        raise RateLimited(url, "its limit of requests without a login is used up", status=403,
+    if answer.status == FORBIDDEN and answer.headers.get("x-ratelimit-remaining") == "0":
+        raise RateLimited(url, "its limit of requests without a login is used up", status=FORBIDDEN,
                           hint="set GITHUB_TOKEN, or wait an hour")
-    raise RequestFailed(url, f"it answered {answer.status}", status=answer.status)
+    raise refused(answer, url)
 
 
 def _same_server(one: str, other: str) -> bool:

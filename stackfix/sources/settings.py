@@ -115,14 +115,14 @@ def _usable(named: Named, ignored: list[str]) -> bool:
 
 def _distinct(indexes: list[Named]) -> list[Named]:
     found: dict[str, Named] = {}
-    for origin, url in indexes:
-        url = url.partition("#")[0].rstrip("/")
+    for origin, text in indexes:
+        url = text.partition("#")[0].rstrip("/")
         found.setdefault(url, (origin, url))
     return list(found.values())
 
 
 def read_proxies(environ: Mapping[str, str], from_pip: str | None) -> tuple[tuple[str, str], ...]:
-    """Proxies by scheme. pip's own setting holds for both; else HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, lower case first."""
+    """Proxies by scheme: pip's own setting for both, else HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, lower case first."""
     if from_pip:
         return (("http", from_pip), ("https", from_pip))
     found: list[tuple[str, str]] = []
@@ -141,7 +141,8 @@ def read_netrc(environ: Mapping[str, str], home: Path) -> tuple[tuple[tuple[str,
     Its `default` entry is left out: it would go to every server that an index page names.
     """
     named = environ.get("NETRC")
-    path = Path(named) if named else next((home / name for name in (".netrc", "_netrc") if (home / name).exists()), None)
+    usual = (home / name for name in (".netrc", "_netrc") if (home / name).exists())
+    path = Path(named) if named else next(usual, None)
     if path is None or not path.is_file():
         return (), ()
     import netrc

@@ -13,6 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
@@ -23,6 +24,8 @@ from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.records import IndexSettings
 from stackfix.sources.wire import (
+    OK,
+    TOO_MANY,
     Head,
     OverLimit,
     Socket,
@@ -36,7 +39,7 @@ from stackfix.sources.wire import (
 )
 
 _REDIRECTS = (301, 302, 303, 307, 308)
-_AGAIN = (429, 500, 502, 503, 504)
+_AGAIN = (TOO_MANY, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
 
 
@@ -51,6 +54,9 @@ class Limits:
     metadata: int = 16 * 1024 * 1024
     dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
     idle: int = 64                  # connections kept open per server
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,7 @@ class _Failed(Exception):
 class Transport:
     """GET, from any thread. Connections are kept per server and given back after each whole answer."""
 
-    def __init__(self, settings: IndexSettings, limits: Limits = Limits(), *, retries: int | None = None) -> None:
+    def __init__(self, settings: IndexSettings, limits: Limits = LIMITS, *, retries: int | None = None) -> None:
         self._settings, self._limits = settings, limits
         self._retries = settings.retries if retries is None else retries
         self._dialer = Dialer(settings, min(limits.connect, settings.timeout))
@@ -128,7 +134,7 @@ class Transport:
                 size = "more" if over.size is None else f"{over.size} bytes"
                 raise TooLarge(url, f"its answer has {size}, and at most {limit} are accepted here") from None
             tries += 1
-            pause = failed.wait if failed.wait is not None else min(8.0, 0.2 * 2 ** tries) * random.uniform(0.6, 1.0)
+            pause = _backoff(tries) if failed.wait is None else failed.wait
             over_now = tries > self._retries or (not failed.dialled and tries >= self._limits.dial_tries)
             if over_now or waited + pause > self._limits.retry_wait or time.monotonic() + pause >= deadline:
                 raise _given_up(url, failed, tries)
@@ -158,7 +164,7 @@ class Transport:
                     raise IndexUnreachable(url, fault.reason) from None
                 raise _Failed(fault.reason) from None
             finally:
-                self._give_back(sock, address, proxy, whole)
+                self._give_back(sock, address, proxy, whole=whole)
             return _judged(url, head, body)
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
@@ -195,7 +201,7 @@ class Transport:
             self._open.add(sock)
         return sock, False
 
-    def _give_back(self, sock: Socket, address: Address, proxy: Address | None, whole: bool) -> None:
+    def _give_back(self, sock: Socket, address: Address, proxy: Address | None, *, whole: bool) -> None:
         with self._lock:
             waiting = self._idle.setdefault((*address.origin, proxy), [])
             if whole and not self._closed and len(waiting) < self._limits.idle:
@@ -217,7 +223,7 @@ def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSin
         pieces = gunzipped(pieces, limit)
     elif coding not in ("", "identity") and packed:
         raise WireFault(f"the answer has the content coding {coding[:40]!r}")
-    if open_sink is None or head.status != 200:
+    if open_sink is None or head.status != OK:
         return b"".join(pieces)
     sink = open_sink()
     for piece in pieces:
@@ -227,19 +233,32 @@ def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSin
 
 def _judged(url: str, head: Head, body: bytes) -> Response:
     if head.status in _AGAIN:
-        raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")), status=head.status)
+        raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
+                      status=head.status)
     return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body)
+
+
+def _backoff(tries: int) -> float:
+    """Seconds before the next try, spread so that many clients do not come back together."""
+    return min(8.0, 0.2 * 2.0 ** tries) * random.uniform(0.6, 1.0)  # noqa: S311
 
 
 def _given_up(url: str, failed: _Failed, tries: int) -> RequestFailed:
     times = f", {tries} times" if tries > 1 else ""
     asked = f" and asks to wait {failed.wait:g} s" if failed.wait else ""
-    if failed.status == 429:
+    if failed.status == TOO_MANY:
         return RateLimited(url, f"{failed.reason} (too many requests){times}{asked}", hint="try again later",
-                           status=429)
+                           status=TOO_MANY)
     if failed.status is not None:
         return IndexUnreachable(url, f"{failed.reason}{times}{asked}", hint="try again later", status=failed.status)
-    return IndexUnreachable(url, f"{failed.reason}{times}", hint=failed.hint or "check the address, the network and the proxy settings")
+    return IndexUnreachable(url, f"{failed.reason}{times}",
+                            hint=failed.hint or "check the address, the network and the proxy settings")
+
+
+def refused(answer: Response, url: str) -> RequestFailed:
+    """The error for an answer that is final and is not what was asked for."""
+    hint = "check the credentials for this server (in its address, or netrc)" if answer.status in (401, 403) else None
+    return RequestFailed(url, f"it answered {answer.status}", status=answer.status, hint=hint)
 
 
 def retry_after(text: str | None) -> float | None:
@@ -290,8 +309,6 @@ def _shut(sock: Socket) -> None:
     """Close, waking a thread that reads from it: close() alone leaves a blocked recv waiting."""
     import socket
 
-    try:
+    with suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
     sock.close()

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from stackfix.errors import BadInput
 
 Named = tuple[str, str]             # (where it is set, address)
+_LOCAL = ("find-links", "constraint-dependencies", "override-dependencies", "no-index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class _Found:
 
 def read_uv_settings(environ: Mapping[str, str], home: Path, read: Callable[[Path], str | None],
                      platform: str) -> UvSettings:
-    """uv's settings in force. Raises BadInput for a uv.toml that cannot be parsed."""
+    """Settings of uv in force. Raises BadInput for a uv.toml that cannot be parsed."""
     found = _Found()
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         if environ.get(name):
@@ -67,8 +68,8 @@ def config_files(environ: Mapping[str, str], home: Path, platform: str) -> tuple
         return (Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "uv" / "uv.toml",
                 Path(environ.get("SYSTEMDRIVE", "C:") + "/") / "ProgramData" / "uv" / "uv.toml")
     user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml"
-    wide = [Path(part) / "uv" / "uv.toml" for part in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep) if part]
-    return (user, *wide, Path("/etc/uv/uv.toml"))
+    wide = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    return (user, *(Path(part) / "uv" / "uv.toml" for part in wide if part), Path("/etc/uv/uv.toml"))
 
 
 def _read_file(path: Path, table: dict[str, Any], environ: Mapping[str, str], found: _Found) -> None:
@@ -89,8 +90,7 @@ def _read_file(path: Path, table: dict[str, Any], environ: Mapping[str, str], fo
         if isinstance(part.get("index-url"), str):
             found.default.append((str(path), part["index-url"]))
         found.extra.extend((str(path), url) for url in _list(part.get("extra-index-url")) if isinstance(url, str))
-        found.ignored.extend(f"{path}: {key} = {part[key]}" for key in ("find-links", "constraint-dependencies",
-                                                                        "override-dependencies", "no-index") if part.get(key))
+        found.ignored.extend(f"{path}: {key} = {part[key]}" for key in _LOCAL if part.get(key))
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

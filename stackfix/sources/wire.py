@@ -7,15 +7,20 @@ head included (a server that drips one byte before each socket timeout must end)
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+OK, PARTIAL, NOT_MODIFIED, FORBIDDEN, TOO_MANY = 200, 206, 304, 403, 429
+NOT_THERE = (404, 410)
 MAX_HEAD = 64 * 1024
 _CHUNK = 256 * 1024
 _MAX_MEMBERS = 100
+_MAX_DIGITS = 15                    # of a length
+_STATUS = re.compile(r"[1-5][0-9]{2}(?: |$)")
 
 
 class WireFault(Exception):
@@ -142,7 +147,7 @@ def read_head(stream: Stream) -> Head:
     """The final status line and headers; interim 1xx answers are passed over."""
     for _ in range(8):
         head = parse_head(stream.until(b"\r\n\r\n", MAX_HEAD))
-        if head.status >= 200 or head.status == 101:
+        if head.status >= OK:
             return head
     raise WireFault("the server sent only interim answers")
 
@@ -151,7 +156,7 @@ def parse_head(raw: bytes) -> Head:
     """Status and headers out of the bytes before the empty line."""
     lines = raw.decode("latin-1").split("\r\n")
     version, _, rest = lines[0].partition(" ")
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdigit() or len(rest[:3]) != 3:
+    if version not in ("HTTP/1.1", "HTTP/1.0") or not _STATUS.match(rest):
         raise WireFault("the answer is not HTTP/1.1")
     headers: dict[str, str] = {}
     for line in lines[1:]:
@@ -172,7 +177,7 @@ def body_pieces(stream: Stream, head: Head, limit: int) -> tuple[Iterator[bytes]
 
     Raises OverLimit before reading when the stated length is over `limit`.
     """
-    if head.status in (101, 204, 304):
+    if head.status in (204, NOT_MODIFIED):
         return iter(()), head.keep_alive
     coding = head.headers.get("transfer-encoding")
     if coding is not None:
@@ -182,7 +187,7 @@ def body_pieces(stream: Stream, head: Head, limit: int) -> tuple[Iterator[bytes]
     stated = head.headers.get("content-length")
     if stated is None:
         return _until_closed(stream), False
-    if not (stated.isascii() and stated.isdigit()) or len(stated) > 18:
+    if not (stated.isascii() and stated.isdigit()) or len(stated) > _MAX_DIGITS:
         raise WireFault("the answer states no valid length")
     if int(stated) > limit:
         raise OverLimit(int(stated))
@@ -192,7 +197,7 @@ def body_pieces(stream: Stream, head: Head, limit: int) -> tuple[Iterator[bytes]
 def _chunked(stream: Stream) -> Iterator[bytes]:
     while True:
         size_text = stream.until(b"\r\n", 4096).partition(b";")[0].strip()
-        if not size_text or len(size_text) > 15 or size_text.strip(b"0123456789abcdefABCDEF"):
+        if not size_text or len(size_text) > _MAX_DIGITS or size_text.strip(b"0123456789abcdefABCDEF"):
             raise WireFault("the answer has a malformed chunk")
         size = int(size_text, 16)
         if size == 0:
@@ -222,11 +227,15 @@ def bounded(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
 
 
 def gunzipped(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
-    """`pieces` decompressed, never more than `limit` bytes however well they were packed. Raises WireFault if damaged."""
+    """`pieces` decompressed, never more than `limit` bytes however well they were packed.
+
+    Raises OverLimit, and WireFault if they are damaged.
+    """
     left = limit
     unpack = zlib.decompressobj(31)
     complete, members = False, 1
-    for piece in pieces:
+    for packed in pieces:
+        piece = packed
         while piece:
             if complete:  # another member follows (RFC 1952, section 2.2)
                 unpack, complete, members = zlib.decompressobj(31), False, members + 1

@@ -32,9 +32,8 @@ class Task(Generic[T]):
             return
         work, self._work = self._work, None
         try:
-            assert work is not None
-            self._value = work()
-        except BaseException as fault:  # kept for the one who asks
+            self._value = None if work is None else work()
+        except BaseException as fault:  # noqa: BLE001  # kept for the one who asks
             self._fault = fault
         finally:
             self._done.set()
