@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import click
 
 from stackfix.cli.options import common_options, take_common
+from stackfix.cli.progress import Bars
 
 
 @click.command("sync")
@@ -22,10 +24,20 @@ def command(
     lockfile: str, prefix: str | None, python: str | None, flash_attn_source: str | None, dry_run: bool, **values: Any,
 ) -> int:
     """Install LOCKFILE (requirements*.txt or pylock*.toml) with its hashes, through uv when there, else pip."""
+    from stackfix.cli.wiring import index_settings, open_release_source
+    from stackfix.matrix.load import load_matrix
     from stackfix.sync.install import sync
 
     common = take_common(values)
-    return sync(
-        Path(lockfile), prefix=prefix, python=python, environ=os.environ, flash_attn_source=flash_attn_source,
-        dry_run=dry_run, quiet=common.quiet,
-    )
+    with ExitStack() as opened:
+        releases = None
+        if flash_attn_source is not None and "://" in flash_attn_source:
+            bars = opened.enter_context(Bars(shown=not common.quiet))
+            releases = opened.enter_context(closing(open_release_source(
+                flash_attn_source, load_matrix().sources, index_settings(index_url=None, extra_index_urls=()),
+                common, bars,
+            )))
+        return sync(
+            Path(lockfile), prefix=prefix, python=python, environ=os.environ, flash_attn_source=flash_attn_source,
+            releases=releases, dry_run=dry_run, quiet=common.quiet,
+        )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stackfix.cli.options import CommonOptions, LockOptions
+from stackfix.cli.progress import Bars
 
 if TYPE_CHECKING:
     from stackfix.cli.request import ReadRequest
+    from stackfix.matrix.records import Sources
     from stackfix.resolve.records import Lock, StackRequest
     from stackfix.sources.index import PackageIndex
     from stackfix.sources.records import IndexSettings
+    from stackfix.sources.releases import AnyReleases
 
 
 def index_settings(*, index_url: str | None, extra_index_urls: tuple[str, ...]) -> IndexSettings:
@@ -41,7 +45,6 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
     from stackfix.matrix.load import load_matrix
     from stackfix.resolve.decide import decide
     from stackfix.sources.index import PackageIndex
-    from stackfix.sources.releases import open_releases
 
     matrix = load_matrix(Path(options.matrix_directory) if options.matrix_directory else None)
     settings = index_settings(
@@ -49,12 +52,26 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
     )
     tell_ignored(settings, common)
-    releases = open_releases(
-        options.flash_attn_source, sources=matrix.sources, settings=settings, cache_dir=common.cache_dir,
-        offline=common.offline,
-    )
-    with PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline) as index:
+    with (
+        Bars(shown=not (common.quiet or common.as_json)) as bars,
+        closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
+        PackageIndex(
+            settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index
+        ) as index,
+    ):
         return decide(request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options))
+
+
+def open_release_source(
+    source: str | None, addresses: Sources, settings: IndexSettings, common: CommonOptions, bars: Bars,
+) -> AnyReleases:
+    """Where flash-attn's wheels are: the matrix's own source, a mirror, or a folder."""
+    from stackfix.sources.releases import open_releases
+
+    return open_releases(
+        source, sources=addresses, settings=settings, cache_dir=common.cache_dir, offline=common.offline,
+        progress=bars.download,
+    )
 
 
 def tell_ignored(settings: IndexSettings, common: CommonOptions) -> None:
