@@ -48,12 +48,12 @@ def locked_url(url: str) -> str:
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
+    # `{` is quoted too: installers replace `${NAME}` from the environment
     path = quote(parts.path, safe="/%:@!$&'()*,;=~-._")
     query = quote(parts.query, safe="%=&;:,/?@!$'()*~-._")
     if any(SECRET_KEY.search(key) for key, _ in parse_qsl(parts.query, keep_blank_values=True)):
         query = ""
-    # `${NAME}` would be replaced from the environment by installers
-    return urlunsplit((parts.scheme, host, path.replace("${", "%24{"), query.replace("${", "%24{"), ""))
+    return urlunsplit((parts.scheme, host, path, query, ""))
 
 
 def locked_sha256(file: IndexFile) -> str:

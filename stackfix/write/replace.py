@@ -125,6 +125,7 @@ def put_back(saved: Mapping[Path, Path | None]) -> None:
                 place.unlink(missing_ok=True)
             else:
                 copy.replace(place)
+                copy.unlink(missing_ok=True)    # two names of one file: the system takes the move as done already
         except OSError:
             stuck.append(f"{place} (its old content: {copy})")
     if stuck:

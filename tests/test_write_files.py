@@ -1,0 +1,99 @@
+"""Which files a lock becomes, and what of them is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stackfix.errors import BadInput
+from stackfix.resolve.records import TargetLock
+from stackfix.write.files import PlannedFile, plan_files, write_files
+from tests.lock_samples import COMMAND, HERE, NOWHERE, TAG, index_file, lock_of, package, sample_packages, target_lock
+
+ALL = ("requirements", "pylock", "constraints")
+
+
+def paths(*targets: TargetLock, formats: tuple[str, ...] = ALL, name: str | None = None) -> list[str]:
+    return [file.path for file in plan_files(lock_of(*targets), formats=formats, name=name, command=COMMAND)]
+
+
+def plain() -> TargetLock:
+    return target_lock(sample_packages(NOWHERE))
+
+
+def two_step() -> TargetLock:
+    sdist = index_file("flash-attn", "flash_attn-2.5.8.tar.gz", b"x")
+    others = tuple(package for package in sample_packages(NOWHERE) if package.name != "flash-attn")
+    return target_lock((*others, package("flash-attn", "2.5.8", (sdist,), step=2)))
+
+
+def test_one_target() -> None:
+    assert paths(plain()) == ["requirements.txt", "pylock.toml", "constraints.txt"]
+    assert paths(plain(), formats=()) == ["requirements.txt", "pylock.toml"]
+    assert paths(plain(), formats=("constraints", "constraints")) == ["constraints.txt"]
+    assert paths(plain(), name="train") == ["requirements-train.txt", "pylock.train.toml", "constraints-train.txt"]
+
+
+def test_several_targets() -> None:
+    arm = replace(plain(), target=replace(HERE, platform="linux-aarch64"))
+    assert paths(plain(), arm, formats=("requirements", "pylock")) == [
+        f"requirements-cp{TAG}-linux-64.txt", f"pylock.cp{TAG}-linux-64.toml",
+        f"requirements-cp{TAG}-linux-aarch64.txt", f"pylock.cp{TAG}-linux-aarch64.toml",
+    ]
+
+
+@pytest.mark.parametrize("lead", ["requirements", "pylock"])
+def test_the_second_step_goes_with_either_lock(lead: str) -> None:
+    files = {file.path: file.text
+             for file in plan_files(lock_of(two_step()), formats=(lead,), name="train", command=COMMAND)}
+    assert "requirements-flash-attn-train.txt" in files
+    first = next(path for path in files if "flash-attn" not in path)
+    assert "requirements-flash-attn-train.txt" in files[first]
+    assert f"# second step of: {first}\n" in files["requirements-flash-attn-train.txt"]
+    assert "flash-attn==" not in files[first]
+
+
+def test_constraints_alone_need_no_second_step() -> None:
+    assert paths(two_step(), formats=("constraints",)) == ["constraints.txt"]
+
+
+@pytest.mark.parametrize("name", ["conda-lock", "explicit", "pixi", "environment"])
+def test_a_format_that_comes_later_is_said_to(name: str) -> None:
+    with pytest.raises(BadInput, match=f"--format {name}: this version of stackfix does not write conda"):
+        paths(plain(), formats=("requirements", name))
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(BadInput, match="--format poetry: no such format"):
+        paths(plain(), formats=("poetry",))
+
+
+def test_the_same_lock_gives_the_same_bytes() -> None:
+    shuffled = replace(plain(), packages=tuple(
+        replace(package, files=package.files[::-1], requires=package.requires[::-1]) for package in plain().packages
+    )[::-1])
+    direct = [package.name for package in plain().packages if package.direct]
+    assert direct == ["flash-attn"]
+    one = plan_files(lock_of(plain()), formats=ALL, name=None, command=COMMAND)
+    assert one == plan_files(lock_of(shuffled), formats=ALL, name=None, command=COMMAND)
+
+
+def test_files_are_written_and_written_again(tmp_path: Path) -> None:
+    files = plan_files(lock_of(plain()), formats=ALL, name=None, command=COMMAND)
+    write_files(tmp_path / "new" / "folder", files)
+    found = {path.name: path.read_text() for path in (tmp_path / "new" / "folder").iterdir()}
+    assert found == {file.path: file.text for file in files}
+    write_files(tmp_path / "new" / "folder", [PlannedFile(path="requirements.txt", text="other\n")])
+    assert (tmp_path / "new" / "folder" / "requirements.txt").read_text() == "other\n"
+
+
+def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
+    mine = tmp_path / "requirements.txt"
+    mine.write_text("transformers\n")
+    files = plan_files(lock_of(plain()), formats=ALL, name=None, command=COMMAND)
+    with pytest.raises(BadInput, match="is an input of this lock"):
+        write_files(tmp_path, files, inputs=[tmp_path / "." / "requirements.txt"])
+    assert mine.read_text() == "transformers\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["requirements.txt"]
