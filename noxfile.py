@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import nox
@@ -11,6 +13,8 @@ nox.options.sessions = ["lint", "tests"]
 nox.options.error_on_missing_interpreters = False
 
 LOCK = "tests/requirements-dev.txt"
+EXAMPLES = "docs/examples"
+MALFORMED = 2       # exit status: something that was needed to begin is missing
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 # What pip is told about this machine steers no lock and no installation; how to reach an index may.
 KEPT = {"PIP_CERT", "PIP_CLIENT_CERT", "PIP_DEFAULT_TIMEOUT", "PIP_PROXY", "PIP_RETRIES"}
@@ -71,6 +75,15 @@ def locks(session: nox.Session) -> None:
     )
     # pip-compile has been seen to write the hash of an error page, with exit status 0
     session.run("python", "-m", "tests.dev_lock", LOCK, "--mend")
+    with session.chdir(EXAMPLES):
+        session.run("stackfix", "lock", *session.posargs, env=CLEAN)
+
+
+@nox.session
+def matrices(session: nox.Session) -> None:
+    """Write the matrix anew from the package index; fails where something in it needs a person, line by line."""
+    install_locked(session)
+    session.run("python", ".ci/matrices.py", env=CLEAN)
 
 
 @nox.session
@@ -78,6 +91,20 @@ def real(session: nox.Session) -> None:
     """Run the heavy tests: real wheels, downloaded and installed (gigabytes of disk, minutes of time)."""
     install_locked(session)
     session.run("pytest", "-m", "real", *session.posargs, env=CLEAN)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure `stackfix lock` with uv beside it on a replayed index; exit 2 without uv, 1 where a mark is missed."""
+    install_locked(session)
+    command = [sys_executable(session), "benchmarks/lock.py", *session.posargs]
+    path = os.pathsep.join([session.bin, os.environ.get("PATH", "")])
+    environ = {name: value for name, value in os.environ.items() if CLEAN.get(name, value) is not None}
+    status = subprocess.run(command, env={**environ, "PATH": path}, check=False).returncode
+    if status == MALFORMED:
+        sys.exit(MALFORMED)         # nox itself would make it 1
+    if status:
+        session.error(f"the benchmark ended with status {status}")
 
 
 def install_locked(session: nox.Session) -> None:
