@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "stackfix"
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
 
-# What a stage imports beside `stackfix`, `stackfix.errors` and its own modules: earlier stages' records, and
-# matrix.query, which is a pure look-up over records. Data flows down this table.
+# What a stage imports beside `stackfix`, `stackfix.errors` and its own modules: earlier stages' records, and a few pure
+# functions over them (matrix.query, the checks of one value in request). Data flows down this table.
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "matrix": frozenset(),
@@ -25,7 +25,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "request": frozenset({"matrix.records", "resolve.records"}),
     "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
-    "report": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
+    "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
+                         "resolve.records", "write.records"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage
