@@ -47,7 +47,7 @@ def parse_torch(document: dict[str, object], faults: Faults) -> tuple[TorchBuild
 
 def _release(release: Row, origins: Origins, markers: dict[str, str], pins: dict[str, _Pins]) -> list[TorchBuild]:
     version = release.text("version", "version")
-    pythons = release.words("pythons", "python")
+    pythons = release.several("pythons", "python")
     requires = _expanded(release, "requires", markers)
     rows = release.rows("builds")
     release.done()
@@ -80,7 +80,7 @@ def _build(
         platform=row.chosen("platform", PLATFORMS),
         cuda=cuda,
         index=index,
-        pythons=row.words("pythons", "python") if row.has("pythons") else pythons,
+        pythons=row.several("pythons", "python") if row.has("pythons") else pythons,
         cxx11_abi=None if abi == "unread" else abi == "new",
         gpu_archs=gpu_archs(row),
         requires=(group.lines if group else ()) + (shared if own is None else own),

@@ -19,7 +19,7 @@ class TorchBuild:
     index: str                      # "default", or the path element of the torch index ("cu118")
     pythons: tuple[str, ...]        # ("3.8", "3.9"); free-threaded builds are left out
     cxx11_abi: bool | None          # std::string ABI; None where nobody read it
-    gpu_archs: tuple[str, ...]      # ("sm_50", "sm_90"), a PTX entry as "compute_90"; empty for CPU builds and unread ones
+    gpu_archs: tuple[str, ...]      # ("sm_50", "sm_90"), PTX as "compute_90"; empty for CPU builds and unread ones
     requires: tuple[str, ...]       # PEP 508 lines as the wheel declares them (all of Requires-Dist without extras)
     toolkit: str | None             # CUDA toolkit release its libraries belong to: "12.1.1"; None for CPU
     cudnn: str | None               # "8.9.2.26"

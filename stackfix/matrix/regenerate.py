@@ -112,7 +112,7 @@ def _take_torch(
     rows: list[dict[str, Any]] = document["release"]
     row = next((row for row in rows if Version(row["version"]) == release.version), None)
     if row is None:
-        row = {"version": str(release.version), "pythons": "", "requires": [], "builds": []}
+        row = {"version": str(release.version), "pythons": [], "requires": [], "builds": []}
         rows.append(row)
         rows.sort(key=lambda kept: Version(kept["version"]), reverse=True)
     document["sources"].setdefault(SOURCE, SOURCE_TEXTS["torch.toml"])
@@ -128,7 +128,7 @@ def _take_torch(
 
 
 def _hand_kept(build: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
-    """What the index does not say, or says no otherwise than before: it stays, and so does what is said of its source."""
+    """What the index does not say, or says as before: it stays, and what is said of its source with it."""
     if build is None:
         return {}
     keys = ("cuda", "abi", "archs") if kind == "requires" else ("cuda", "abi", "archs", "pins", "requires")
@@ -152,7 +152,7 @@ def _torch_build(
     lines = _requires_dist(index, wheels[0]) if wheels else None
     if lines is None:
         return None
-    pythons = " ".join(pythons_of(wheel.filename for wheel in wheels))
+    pythons = list(pythons_of(wheel.filename for wheel in wheels))
     row["pythons"] = row["pythons"] or pythons
     libraries, others = _split(lines)
     row["requires"] = row["requires"] or others

@@ -124,12 +124,25 @@ class Row:
         if not isinstance(value, str):
             self._faults.add(where, f"{value!r} is not text with words in it")
             return ()
-        words = tuple(value.split())
-        if not words and needed:
+        return self._distinct(value.split(), kind, where)
+
+    def several(self, key: str, kind: str) -> tuple[str, ...]:
+        """The texts of an array, none twice."""
+        value = self._get(key)
+        where = f"{self.where}, {key}"
+        if not isinstance(value, list):
+            if value is not None:
+                self._faults.add(where, "not an array")
+            return ()
+        return self._distinct(value, kind, where)
+
+    def _distinct(self, values: list[Any], kind: str, where: str) -> tuple[str, ...]:
+        if not values:
             self._faults.add(where, "empty")
-        if len(set(words)) != len(words):
+        found = tuple(self._faults.check(value, kind, where) for value in values)
+        if len(set(found)) != len(found) and "" not in found:
             self._faults.add(where, "names one thing twice")
-        return tuple(self._faults.check(word, kind, where) for word in words)
+        return found
 
     def lines(self, key: str, kind: str, *, needed: bool = True) -> tuple[str, ...]:
         """The texts of an array."""
