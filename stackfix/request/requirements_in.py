@@ -15,6 +15,7 @@ from stackfix.resolve.records import Requirement
 LARGEST = 4 * 1024 * 1024       # bytes of one file
 MOST_FILES = 200                # read in all, nested ones counted each time
 ADDRESS = re.compile(r"(?:[a-z]+\+)?[a-z]+:(?://)?", re.IGNORECASE)
+ARCHIVES = (".whl", ".tar.gz", ".zip")
 HASH = re.compile(r"(?P<kind>[a-z0-9_]+):(?P<digest>[0-9a-f]+)", re.IGNORECASE)
 VALUE_OPTIONS = {               # option -> what it is called here
     "-r": "requirement", "--requirement": "requirement", "-c": "constraint", "--constraint": "constraint",
@@ -142,7 +143,7 @@ def requirement_text(text: str, where: str, *, constraint: bool) -> str:
     from packaging.requirements import InvalidRequirement
     from packaging.requirements import Requirement as Parsed
 
-    if ADDRESS.match(text) or text.startswith((".", "/", "~")) or text.endswith((".whl", ".tar.gz", ".zip")):
+    if ADDRESS.match(text) or text.startswith((".", "/", "~")) or ("@" not in text and text.endswith(ARCHIVES)):
         raise BadInput(where, "a path or an address is not a requirement by name", "write `name==version`")
     try:
         parsed = Parsed(text)
