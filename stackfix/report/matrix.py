@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from stackfix.matrix import query
-from stackfix.matrix.records import Matrix, TorchBuild
+from stackfix.matrix.records import Drift, Matrix, TorchBuild
 
 HEADINGS = ("torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver")
 
@@ -96,3 +97,19 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def drift_document(found: Sequence[Drift]) -> dict[str, Any]:
+    """`matrix check --json`: each place where the index and the matrix disagree."""
+    return {"drift": [asdict(drift) for drift in found]}
+
+
+def drift_lines(found: Sequence[Drift]) -> Iterator[str]:
+    """The disagreements, one a line."""
+    for drift in found:
+        seen = f" ({drift.file})" if drift.file else ""
+        yield (
+            f"{drift.project} {drift.version}: {drift.kind}: the matrix says {drift.known or 'nothing'}, "
+            f"the index says {drift.found or 'nothing'}{seen}"
+        )
+    yield f"{len(found)} places differ" if found else "the matrix and the index agree where both could be read"
