@@ -21,17 +21,20 @@ from stackfix.sync.records import Command, Installer, Interpreter, Step
 from stackfix.sync.source import addresses_from, release_wheels
 
 STDERR = 2                      # talk goes to stderr, whatever the installer thinks
+FindInstaller = Callable[[Interpreter, Mapping[str, str]], Installer]
 Run = Callable[[Command, Path], int]
 
 
 def sync(
     path: Path, *, environ: Mapping[str, str], prefix: str | None = None, python: str | None = None,
     flash_attn_source: str | None = None, releases: Releases | None = None, dry_run: bool = False, quiet: bool = False,
+    find: FindInstaller | None = None,
 ) -> int:
     """Exit status 0 once the environment holds what `path` pins.
 
     All is read and checked before the first command: the lock, its second step, the interpreter, the wheel of
-    `flash_attn_source` (a folder, or a mirror that `releases` reads). Raises BadInput, LockDoesNotFit, Unreachable.
+    `flash_attn_source` (a folder, or a mirror that `releases` reads). `find` chooses the installer; without it uv
+    where it is, else pip. Raises BadInput, LockDoesNotFit, Unreachable.
     """
     executable = find_executable(prefix=prefix, python=python, environ=environ)
     interpreter = read_interpreter(executable)
@@ -42,7 +45,7 @@ def sync(
         replaced = addresses_from(steps, flash_attn_source, releases)
         if not any(release_wheels(steps)):
             say(f"{path.name} holds no flash-attn wheel by URL: --flash-attn-source is not used", quiet=quiet)
-    installer = find_installer(interpreter, environ)
+    installer = (find or find_installer)(interpreter, environ)
     commands = plan_commands(steps, installer, environ=environ, replaced=replaced, dry_run=dry_run, quiet=quiet)
     say(f"{path.name} into {interpreter.prefix} with {installer.name}", quiet=quiet)
     for command in commands:
