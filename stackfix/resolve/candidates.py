@@ -159,10 +159,16 @@ class Project:
         required = {file.requires_python for file in self._files(version) if file.requires_python}
         if pythons and pythons != {"py3"}:
             ordered = sorted(pythons, key=lambda tag: (len(tag), tag))
-            return f" (its wheels are for {', '.join(ordered)})"
+            return f" (its wheels are for {', '.join(map(_python_words, ordered))})"
         if required:
             return f" (it requires Python {', '.join(sorted(required))})"
         return ""
+
+
+def _python_words(tag: str) -> str:
+    """`3.8` for cp38; other tags as they are."""
+    digits = tag.removeprefix("cp")
+    return f"{digits[0]}.{digits[1:]}" if tag.startswith("cp") and digits.isdigit() and len(digits) > 1 else tag
 
 
 def uploaded(file: IndexFile) -> datetime:

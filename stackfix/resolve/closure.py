@@ -13,10 +13,10 @@ from stackfix.matrix import query
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.problem import Problem
-from stackfix.resolve.proof import Clash, find_clash
+from stackfix.resolve.proof import Clash, Propagation
 from stackfix.resolve.provider import ClosureProvider
 
-MAX_ROUNDS = 20_000         # a stop, far above what real closures take (vllm: a few hundred)
+MAX_ROUNDS = 5_000         # a stop, far above what real closures take (vllm: a few hundred)
 
 
 class TooManyRounds(AnswerIsNo):
@@ -56,19 +56,32 @@ class Closure:
 def solve_closure(problem: Problem) -> Closure | Clash:
     """The closure, or what stands in the way. Raises TooManyRounds, and what the index raises."""
     while True:
-        try:
-            mapping = dict(_resolver(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
-        except ResolutionImpossible as error:
-            last = tuple(cause.requirement for cause in error.causes)
-            return find_clash(problem, last)
-        except ResolutionTooDeep:
-            raise TooManyRounds(MAX_ROUNDS) from None
+        # What is forced is looked at first: a clash there is found at once, with its proof, where a search that
+        # backtracks may try a thousand versions of something else.
+        forced = Propagation(problem)
+        clash = forced.run(problem.roots)
+        mapping = clash if clash is not None else _search(problem, forced)
+        if isinstance(mapping, Clash):
+            return mapping
         closure = _reachable(problem, mapping)
         broken = frozenset(_names_of_broken_rules(closure)) - problem.present
         if not broken:
             return closure
         # The rule is about a project that came in by another way than through the candidate's own metadata.
         problem = replace(problem, present=problem.present | broken, _dependencies={})
+
+
+def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Clash:
+    """What resolvelib finds, or the clash."""
+    try:
+        return dict(_resolver(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
+    except ResolutionImpossible as error:
+        return forced.clash_or(tuple(cause.requirement for cause in error.causes))
+    except ResolutionTooDeep:
+        clash = forced.clash_or(())
+        if clash.proved:
+            return clash
+        raise TooManyRounds(MAX_ROUNDS) from None
 
 
 def _resolver(problem: Problem) -> Resolver[Need, Candidate, str]:

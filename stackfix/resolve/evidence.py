@@ -21,11 +21,31 @@ class Evidence:
         self.missing: dict[str, NoSuchProject] = {}
         self.unbuilt: dict[str, SdistNeedsBuild] = {}
         self.tied_to_torch = frozenset(row.package for row in matrix.companions if row.torch or row.cuda)
+        self._exclude_newer = exclude_newer
         self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
         self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
+
+    def with_matrix(self, matrix: Matrix) -> Evidence:
+        """The same index and releases beside another matrix; what was read is shared."""
+        other = Evidence(matrix, self.index, self.releases, self._exclude_newer)
+        other._share(self)
+        other._projects = self._projects
+        return other
+
+    def limited_to(self, exclude_newer: str | None) -> Evidence:
+        """The same sources under another upload date."""
+        if exclude_newer == self._exclude_newer:
+            return self
+        other = Evidence(self.matrix, self.index, self.releases, exclude_newer)
+        other._share(self)
+        return other
+
+    def _share(self, other: Evidence) -> None:
+        self.missing, self.unbuilt = other.missing, other.unbuilt
+        self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
 
     def view(self, target: Target) -> TargetView:
         """The target's marker environment and tags."""

@@ -1,17 +1,176 @@
-"""Why no stack answers a question, from our own records."""
+"""A failure as a refusal: the fewest asks that cannot be met together, what ties them, and what could be asked instead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from stackfix.errors import StackfixError
+from stackfix.matrix.records import Matrix, Rule
+from stackfix.resolve.assemble import gives
+from stackfix.resolve.changes import Change, changes_of, option, settled
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
-from stackfix.resolve.records import NoConsistentStack, StackRequest
-from stackfix.resolve.solve import Failure
+from stackfix.resolve.links import causes_of, involved_asks
+from stackfix.resolve.proof import Clash
+from stackfix.resolve.question import parse_request, without
+from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
+from stackfix.resolve.roots import asked_by
+from stackfix.resolve.solve import Failure, Solved
+from stackfix.resolve.trial import Trials
+from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
+
+MAX_OFFERS = 3
+MAX_REDUCING = 40       # solves for the fewest asks
+MAX_OFFERING = 60       # solves for the nearest changes
+MAX_RULES = 12          # rules of the matrix that together stand in for one cause
 
 
 def refuse(
     evidence: Evidence, flash: FlashAttn, failure: Failure, command: Callable[[StackRequest], str]
-) -> NoConsistentStack:
-    """The refusal."""
-    return NoConsistentStack(headline="no stack meets the request", causes=())
+) -> StackfixError:
+    """The error to raise for a failure."""
+    plainer = _about_one_file(evidence, failure)
+    if plainer is not None:
+        return plainer
+    reducing = Trials(evidence, flash, bound=MAX_REDUCING)
+    least, asks = _fewest_asks(reducing, failure)
+    causes = _whole_rules(evidence, flash, least, causes_of(least, asks))
+    offering = Trials(evidence, flash, bound=MAX_OFFERING)
+    nearest = tuple(_offers(offering, failure.question.request, asks, command))
+    return NoConsistentStack(headline=_headline(asks, reducing.spent), causes=causes, nearest=nearest)
+
+
+def _headline(asks: list[Asked], spent: bool) -> str:
+    unsure = " (there may be a shorter reason: not every part of the request was tried without)" if spent else ""
+    if not asks:
+        return f"no stack of the matrix can be locked from this index{unsure}"
+    names = [option(asked) for asked in asks]
+    if len(names) == 1:
+        return f"no stack has {names[0]}{unsure}"
+    return f"no stack has {', '.join(names[:-1])} together with {names[-1]}{unsure}"
+
+
+def _about_one_file(evidence: Evidence, failure: Failure) -> StackfixError | None:
+    """The plain error where all comes down to a project that no index has, or to an sdist that only a build can tell."""
+    clashes = [refusal.clash for refusal in failure.refusals if refusal.clash is not None]
+    for clash in clashes[:1]:
+        asker = asked_by(clash.needs[0]) if clash.needs else None
+        name = clash.name.removeprefix("!").partition(" ")[0]
+        missing = evidence.missing.get(clash.name)
+        if missing is not None:
+            return NoSuchProject(clash.name, missing.indexes, asker)
+        unbuilt = evidence.unbuilt.get(name)
+        if clash.name.startswith("!") and unbuilt is not None:
+            return SdistNeedsBuild(name, unbuilt.version, unbuilt.reason, _who_asked(clash))
+    return None
+
+
+def _who_asked(clash: Clash) -> str | None:
+    """Who asks for the candidate that cannot be used."""
+    parent = clash.needs[0].parent if clash.needs else None
+    above = clash.forced_by.get(parent, ()) if parent is not None else ()
+    return ", ".join(sorted({asked_by(need) for need in above})) or None
+
+
+def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]]:
+    """Asks none of which can be missed, and the failure that they alone lead to."""
+    asks = list(failure.question.asks)
+    least = failure
+    involved = involved_asks(failure)
+    if len(involved) < len(asks):
+        alone = trials.solve(_only(failure.question.request, involved))
+        if isinstance(alone, Failure):
+            least, asks = alone, involved
+    for asked in reversed(list(asks)):
+        fewer = [one for one in asks if one != asked]
+        found = trials.solve(_only(failure.question.request, fewer))
+        if isinstance(found, Failure):
+            least, asks = found, fewer
+    return least, asks
+
+
+def _only(request: StackRequest, asks: list[Asked]) -> StackRequest:
+    """The request with nothing asked but these."""
+    for asked in parse_request(request).asks:
+        if asked not in asks:
+            request = without(request, asked)
+    return request
+
+
+def _whole_rules(
+    evidence: Evidence, flash: FlashAttn, least: Failure, causes: tuple[Cause, ...]
+) -> tuple[Cause, ...]:
+    """The causes, each rule of the matrix joined by the others that would stand in the way without it."""
+    return tuple(
+        _joined(evidence, flash, least, cause) if any(isinstance(row, Rule) for row in cause.rows) else cause
+        for cause in causes
+    )
+
+
+def _joined(evidence: Evidence, flash: FlashAttn, least: Failure, cause: Cause) -> Cause:
+    for _ in range(MAX_RULES):
+        smaller = evidence.with_matrix(_without_rows(evidence.matrix, cause.rows))
+        found = Trials(smaller, flash, bound=1).solve(least.question.request)
+        if not isinstance(found, Failure):
+            return cause
+        new = [
+            other for other in causes_of(found, least.question.asks)
+            if any(isinstance(row, Rule) and row not in cause.rows for row in other.rows)
+        ]
+        if not new:
+            return cause
+        cause = replace(cause, text=f"{cause.text}; likewise {new[0].text}", rows=(*cause.rows, *new[0].rows))
+    return cause
+
+
+def _without_rows(matrix: Matrix, rows: tuple[object, ...]) -> Matrix:
+    return replace(matrix, rules=tuple(rule for rule in matrix.rules if rule not in rows))
+
+
+def _offers(
+    trials: Trials, request: StackRequest, asks: list[Asked], command: Callable[[StackRequest], str]
+) -> Iterator[Offer]:
+    """Up to three changes that were solved: the nearest for each ask in turn, then the next nearest."""
+    found = 0
+    queues = [_solved_changes(trials, request, asked) for asked in asks]
+    told: set[str] = set()
+    while queues and found < MAX_OFFERS:
+        for queue in list(queues):
+            entry = next(queue, None)
+            if entry is None:
+                queues.remove(queue)
+                continue
+            change, solved = entry
+            line = command(change.request)
+            if line not in told and found < MAX_OFFERS:
+                told.add(line)
+                found += 1
+                yield Offer(change=change.text, command=line, gives=gives(trials.evidence, solved))
+
+
+def _solved_changes(trials: Trials, request: StackRequest, asked: Asked) -> Iterator[tuple[Change, Solved]]:
+    for change in changes_of(trials.evidence.matrix, request, asked):
+        solved = trials.solve(change.request)
+        if not isinstance(solved, Solved):
+            continue
+        if change.settle is None:
+            yield change, solved
+            continue
+        version = _found_version(solved, change.settle)
+        if version is None:
+            continue
+        exact = settled(change.request if asked.kind == "flash-attn" else request, asked, change.settle, version)
+        again = trials.solve(exact.request)
+        if isinstance(again, Solved):
+            yield exact, again
+
+
+def _found_version(solved: Solved, project: str) -> str | None:
+    """The version of a project in the solution, where all targets agree."""
+    if project == "flash-attn":
+        return solved.plan.version if solved.plan is not None else None
+    found = {
+        str(closure.chosen[project].version) for closure in solved.closures.values() if project in closure.chosen
+    }
+    return found.pop() if len(found) == 1 else None

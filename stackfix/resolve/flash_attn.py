@@ -67,6 +67,15 @@ class FlashAttn:
         self.unreachable: Unreachable | None = None
         self._unobtainable: set[str] = set()
 
+    @classmethod
+    def sharing(cls, other: FlashAttn, evidence: Evidence) -> FlashAttn:
+        """The same release source beside other evidence; what it answered, or that it did not, is shared."""
+        if evidence is other._evidence:
+            return other
+        shared = cls(evidence)
+        shared._listed, shared._unobtainable, shared.unreachable = other._listed, other._unobtainable, other.unreachable
+        return shared
+
     def plans(
         self, builds: Mapping[Target, TorchBuild], specifiers: Iterable[SpecifierSet], archs: tuple[str, ...],
         kept: str | None,

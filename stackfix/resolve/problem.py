@@ -166,9 +166,10 @@ def needs_of(line: str, origin: Origin) -> Iterator[Need]:
         return
     name = normalise(requirement.name)
     extras: list[str] = sorted(normalise(extra) for extra in requirement.extras)
+    text = f"{name}{f'[{chr(44).join(extras)}]' if extras else ''}{requirement.specifier}"
     for extra in chain([None], extras):
         yield Need(
-            name=name, extra=extra, specifier=requirement.specifier, text=line.partition(";")[0].strip(),
+            name=name, extra=extra, specifier=requirement.specifier, text=text,
             origin=origin, url=requirement.url, by_python=bool(_ASKS_PYTHON.search(line.partition(";")[2])),
         )
 

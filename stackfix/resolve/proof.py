@@ -88,25 +88,10 @@ class Clash:
             yield from exclusions(self.problem, candidate.name, needs)
 
 
-def find_clash(problem: Problem, last: Sequence[Need]) -> Clash:
-    """The clash, proved where it can be; else the solver's `last` one, not proved."""
-    search = _Propagation(problem)
-    clash = search.run(problem.roots)
-    while clash is None:
-        step = search.look_ahead()
-        if step is None:
-            break
-        clash = step if isinstance(step, Clash) else search.run(step)
-    if clash is not None:
-        return clash
-    name = last[0].name if last else "the closure"
-    return Clash(
-        problem=problem, name=name, needs=tuple(last), exclusions=(), refuted=(), forced_by=search.forced_by, proved=False,
-    )
-
-
 @dataclass(slots=True, eq=False)
-class _Propagation:
+class Propagation:
+    """Needs and what they force, in one problem."""
+
     problem: Problem
     needs: dict[str, list[Need]] = field(default_factory=dict)
     forced: dict[str, Candidate] = field(default_factory=dict)
@@ -126,6 +111,20 @@ class _Propagation:
             if len(found) == 1 and need.key not in self.forced:
                 waiting.extend(self._force(need, found[0]))
         return None
+
+    def clash_or(self, last: Sequence[Need]) -> Clash:
+        """The clash that trying candidates one step further proves; else the solver's `last` one, not proved."""
+        step = self.look_ahead()
+        while step is not None:
+            clash = step if isinstance(step, Clash) else self.run(step)
+            if clash is not None:
+                return clash
+            step = self.look_ahead()
+        name = last[0].name if last else "the closure"
+        return Clash(
+            problem=self.problem, name=name, needs=tuple(last), exclusions=(), refuted=(), forced_by=self.forced_by,
+            proved=False,
+        )
 
     def _first_two(self, need: Need, needs: Sequence[Need]) -> list[Candidate]:
         return list(islice(self.problem.candidates(need.name, need.extra, needs), 2))

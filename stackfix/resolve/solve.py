@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from stackfix.resolve.closure import Closure, solve_closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
-from stackfix.resolve.pep508 import admits
+from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.proof import Clash
 from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
@@ -22,7 +22,7 @@ from stackfix.resolve.stack import (
     pythons_to_try,
     reasons_against,
     stacks,
-    torch_reason,
+    torch_reasons,
 )
 
 MAX_PLANS = 4           # flash-attn versions that are tried before a stack goes without
@@ -108,14 +108,12 @@ def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: 
 def _try_targets(
     evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
 ) -> Solved | Refusal:
-    missing = tuple(
-        reason for target in targets if (reason := torch_reason(evidence, question, stack, target)) is not None
-    )
+    missing = tuple(reason for target in targets for reason in torch_reasons(evidence, question, stack, target))
     if missing:
         return Refusal(stack=stack, reasons=missing)
     plans = flash_plans(evidence, flash, question, stack, targets)
     if not plans:
-        return Refusal(stack=stack, reasons=(no_wheel_reason(question, stack, targets),))
+        return Refusal(stack=stack, reasons=(no_wheel_reason(evidence, question, stack, targets),))
     first: Clash | None = None
     for plan in plans:
         found = _close(evidence, flash, question, stack, targets, plan)
@@ -152,25 +150,43 @@ def flash_plans(
     builds = {target: stack.builds[target.platform] for target in targets}
     specifiers = [ask.specifier for ask in question.flash_attn]
     kept = dict(question.request.kept).get(FLASH_ATTN)
-    plans = flash.plans(builds, specifiers, question.request.gpu_archs, kept)
+    plans: list[FlashPlan | None] = [*flash.plans(builds, specifiers, question.request.gpu_archs, kept)]
     if question.wants_flash_attn:
-        return [*(plan for plan in plans if not plan.left_out)][:MAX_PLANS]
+        met: list[FlashPlan | None] = [plan for plan in plans if plan is not None and not plan.left_out]
+        return met[:MAX_PLANS]
     best = plans[0] if plans else None
-    same = [plan for plan in plans if best is not None and plan.left_out == best.left_out]
+    same = [plan for plan in plans if plan is not None and best is not None and plan.left_out == best.left_out]
     return [*same[:MAX_PLANS], None]
 
 
-def no_wheel_reason(question: Question, stack: Stack, targets: list[Target]) -> Reason:
+def no_wheel_reason(evidence: Evidence, question: Question, stack: Stack, targets: list[Target]) -> Reason:
     """Why the flash-attn that was asked for cannot be had with this torch."""
-    asks = tuple(ask.asked for ask in question.flash_attn)
-    places = ", ".join(f"Python {target.python} on {target.platform}" for target in targets)
-    wanted = " and ".join(str(ask.specifier) or "any version" for ask in question.flash_attn)
-    says = f"({cuda_words(stack.cuda)}) has no prebuilt wheel of flash-attn ({wanted}) for {places}"
-    archs = question.ask("gpu-arch")
-    return Reason(
-        kind="matrix", asks=(*asks, *(a for t in targets for a in question.python_ask(t.python)), *archs), says=says,
-        source="flash-attn wheels of the matrix and of the release source",
+    asks = [ask.asked for ask in question.flash_attn]
+    asks += [asked for target in targets for asked in question.python_ask(target.python)]
+    places = " and ".join(f"Python {target.python} on {target.platform}" for target in targets)
+    wanted = " ".join(ask.asked.value for ask in question.flash_attn if ask.line is None) or " and ".join(
+        str(ask.specifier) for ask in question.flash_attn
     )
+    build = stack.builds[targets[0].platform]
+    abi = "" if build.cxx11_abi is None else f", {'new' if build.cxx11_abi else 'old'} C++ ABI"
+    says = (
+        f"flash-attn {wanted} has no prebuilt wheel for {{torch}} ({cuda_words(stack.cuda)}{abi}), {places}"
+        f"{_torch_of_wheels(evidence, question)}"
+    )
+    return Reason(
+        kind="matrix", asks=(*asks, *question.ask("gpu-arch")), says=says,
+        source="flash-attn wheels of the matrix and, where it answered, of the release source",
+    )
+
+
+def _torch_of_wheels(evidence: Evidence, question: Question) -> str:
+    """`; its wheels are for torch 2.0 to 2.4`, of the versions that were asked for."""
+    minors = {
+        wheel.torch_minor for wheel in evidence.matrix.flash_attn_wheels
+        if (version := parse_version(wheel.version)) and all(admits(a.specifier, version) for a in question.flash_attn)
+    }
+    ordered = sorted(minors, key=lambda minor: tuple(int(part) for part in minor.split(".")))
+    return f"; its wheels are for torch {ordered[0]} to {ordered[-1]}" if ordered else ""
 
 
 def _unknown_newer(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Stack]:

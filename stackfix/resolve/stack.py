@@ -36,14 +36,13 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a stack does not answer the question. `says` completes "torch 2.3.1 …"."""
+    """Why a stack does not answer the question. `says` completes "torch 2.3.1 …", or holds "{torch}" where that goes."""
 
     kind: str                       # "asked", "matrix" or "index"
     asks: tuple[Asked, ...]         # what was asked that it rests on; without one of them it is no reason
     says: str
     source: str
     rows: tuple[object, ...] = ()
-    subject: str | None = None      # None: the torch release
 
 
 def stacks(evidence: Evidence, question: Question) -> list[Stack]:
@@ -138,7 +137,7 @@ def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -
         if family is not None:
             yield Reason(
                 kind="matrix", asks=question.ask("driver"), source=family.source, rows=(family,),
-                says=f"is built for {cuda_words(build.cuda)}, which needs driver {family.floor} or newer",
+                says=f"is built for CUDA {family.cuda_major}, which needs driver {family.floor} or newer",
             )
 
 
@@ -178,15 +177,24 @@ def cuda_words(cuda: str) -> str:
     return "the CPU" if cuda == query.CPU else f"CUDA {cuda}"
 
 
-def torch_reason(evidence: Evidence, question: Question, stack: Stack, target: Target) -> Reason | None:
-    """Why the index has no torch wheel for the target, or None where it has. The index decides, not the matrix."""
+def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: Target) -> Iterator[Reason]:
+    """Why the index has no torch wheel for the target. The index decides; what the matrix says of it is told too."""
     project = evidence.project(TORCH, target)
     if project.candidate(stack.version) is not None:
-        return None
+        return
     asks = (*question.python_ask(target.python), *question.platform_ask(target.platform), *question.file_asks())
     exclusion = project.exclusion(stack.version) if stack.version in project.versions else None
     says = exclusion.reason if exclusion is not None else "is in the matrix, but not on the index"
-    return Reason(kind="index", asks=asks, says=says, source="index page of torch")
+    yield Reason(kind="index", asks=asks, says=says, source="index page of torch")
+    build = stack.builds[target.platform]
+    if target.python not in build.pythons and build.pythons:
+        says = f"is released for Python {build.pythons[0]} to {build.pythons[-1]}"
+        yield Reason(kind="matrix", asks=asks, says=says, source=build.source, rows=(build,))
+
+
+def has_torch(evidence: Evidence, stack: Stack, target: Target) -> bool:
+    """Whether the index has a torch wheel for the target."""
+    return evidence.project(TORCH, target).candidate(stack.version) is not None
 
 
 def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> list[tuple[str, ...]]:
@@ -195,16 +203,16 @@ def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> list
     if request.pythons:
         return [request.pythons]
     known = {python for build in evidence.matrix.torch for python in build.pythons}
-    known |= {python for platform in request.platforms for python in _pythons_on_index(evidence, stack, platform)}
+    known.update(_pythons_on_index(evidence, stack))
     ordered = sorted(known - {request.default_python}, key=_minor, reverse=True)
     choices = [request.default_python, *ordered]
     return [
         (python,) for python in choices
-        if all(torch_reason(evidence, question, stack, question.target(python, p)) is None for p in request.platforms)
+        if all(has_torch(evidence, stack, question.target(python, p)) for p in request.platforms)
     ]
 
 
-def _pythons_on_index(evidence: Evidence, stack: Stack, platform: str) -> Iterator[str]:
+def _pythons_on_index(evidence: Evidence, stack: Stack) -> Iterator[str]:
     """Pythons that the file names on the page name for this release."""
     for file in evidence.page(TORCH).files(stack.text):
         tag = file.filename[:-4].split("-")[-3] if file.is_wheel and file.filename.count("-") >= 4 else ""

@@ -1,0 +1,152 @@
+"""Changes of one thing that was asked, nearest first. Whether a change helps is for the caller to solve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from stackfix.matrix import query
+from stackfix.matrix.records import Matrix
+from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
+from stackfix.resolve.question import TORCH, requirement_ask, without
+from stackfix.resolve.records import Asked, Requirement, StackRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A changed request. `settle` names a project whose found version is then asked for in so many words."""
+
+    request: StackRequest
+    text: str                       # "--cuda 12.1 in place of 13.0"
+    settle: str | None = None
+
+
+def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    """Changes of `asked`, nearest first; leaving it out comes last."""
+    if asked.kind == "torch":
+        yield from _other_torch(matrix, request, asked)
+    elif asked.kind == "cuda":
+        yield from _other_cuda(matrix, request, asked)
+    elif asked.kind == "python":
+        yield from _other_python(matrix, request, asked)
+    elif asked.kind == "driver":
+        yield from _other_driver(matrix, request, asked)
+    elif asked.kind == "flash-attn":
+        yield Change(request=request.with_(flash_attn=None), text="", settle="flash-attn")
+        yield Change(request=request.with_(flash_attn=None, no_flash_attn=True), text="--no-flash-attn in place of --flash-attn")
+    elif asked.kind == "requirement":
+        yield from _other_requirement(matrix, request, asked)
+    if asked.kind not in {"flash-attn", "torch", "cuda"}:
+        yield Change(request=without(request, asked), text=f"without {option(asked)}")
+
+
+def option(asked: Asked) -> str:
+    """The option as it was given, or the requirement and its place."""
+    if asked.flag.startswith("--"):
+        return f"{asked.flag} {asked.value}".strip()
+    return f"{asked.value} ({asked.flag})"
+
+
+def _in_place(asked: Asked, value: str) -> str:
+    return f"{asked.flag} {value} in place of {asked.value}"
+
+
+def _other_torch(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    for minor in _nearest(_torch_minors(matrix), _first_minor(asked.value)):
+        if minor != asked.value:
+            yield Change(request=request.with_(torch=f"=={minor}.*"), text=_in_place(asked, minor))
+
+
+def _torch_minors(matrix: Matrix) -> list[str]:
+    releases = {b.version for b in query.builds(matrix, index=query.DEFAULT_INDEX)}
+    return sorted({query.minor_of(version) for version in releases}, key=_numbers)
+
+
+def _first_minor(text: str) -> str:
+    """The minor that a specifier names first: "2.3" of ">=2.3.1,<2.5"."""
+    digits = text.lstrip("=<>!~ ")
+    version = parse_version(digits.split(",")[0].removesuffix(".*").strip())
+    return query.minor_of(str(version)) if version is not None else "2.0"
+
+
+def _other_cuda(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    variants = {b.cuda for b in query.builds(matrix, index=query.DEFAULT_INDEX) if b.platform in request.platforms}
+    ordered = sorted(variants - {query.CPU}, key=_numbers)
+    for cuda in _nearest(ordered, asked.value if asked.value != query.CPU else ordered[-1] if ordered else "12"):
+        if not query.cuda_matches(asked.value, cuda):
+            yield Change(request=request.with_(cuda=cuda), text=_in_place(asked, cuda))
+    if query.CPU in variants and asked.value != query.CPU:
+        yield Change(request=request.with_(cuda=query.CPU), text=_in_place(asked, query.CPU))
+
+
+def _other_python(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    known = sorted({python for build in matrix.torch for python in build.pythons}, key=_numbers)
+    for python in _nearest(known, asked.value):
+        if python not in request.pythons:
+            pythons = tuple(python if one == asked.value else one for one in request.pythons)
+            yield Change(request=request.with_(pythons=pythons), text=_in_place(asked, python))
+
+
+def _other_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    floors = [family.floor for family in sorted(matrix.driver_families, key=lambda family: family.cuda_major)]
+    newer = [
+        Change(request=request.with_(driver=floor), text=_in_place(asked, floor))
+        for floor in floors if _numbers(floor) > _numbers(asked.value)
+    ]
+    compat = request.with_(cuda_compat=True)
+    yield from newer[:1]
+    yield Change(request=compat, text="--cuda-compat added: a forward-compatibility package on a data-centre GPU")
+    yield from newer[1:]
+
+
+def _other_requirement(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    """The same project without its specifier, then (once solved) with the version that was found."""
+    parsed = parse_requirement(asked.value)
+    if parsed is None:
+        return
+    if normalise(parsed.name) == TORCH:
+        for minor in _nearest(_torch_minors(matrix), _first_minor(str(parsed.specifier))):
+            text = f"torch=={minor}.*"
+            yield Change(request=replaced(request, asked, text), text=f"{text} in place of {option(asked)}")
+    elif len(parsed.specifier):
+        extras = f"[{','.join(sorted(parsed.extras))}]" if parsed.extras else ""
+        bare = f"{parsed.name}{extras}"
+        yield Change(request=replaced(request, asked, bare), text="", settle=normalise(parsed.name))
+
+
+def replaced(request: StackRequest, asked: Asked, text: str) -> StackRequest:
+    """The request with the text of one requirement replaced; its marker stays."""
+    def changed(one: Requirement) -> Requirement:
+        if requirement_ask(one) != asked:
+            return one
+        marker = one.text.partition(";")[2]
+        new = f"{text} ;{marker}" if marker else text
+        origin = f"{asked.flag} {new}" if asked.flag in {"--with", "--constraint"} else one.origin
+        return replace(one, text=new, origin=origin)
+
+    return request.with_(requirements=tuple(changed(one) for one in request.requirements))
+
+
+def settled(request: StackRequest, asked: Asked, project: str, version: str) -> Change:
+    """The change that asks for the version that was found."""
+    if asked.kind == "flash-attn":
+        return Change(request=request.with_(flash_attn=f"=={version}"), text=_in_place(asked, version))
+    parsed = parse_requirement(asked.value)
+    extras = f"[{','.join(sorted(parsed.extras))}]" if parsed and parsed.extras else ""
+    text = f"{parsed.name if parsed else project}{extras}=={version}"
+    return Change(request=replaced(request, asked, text), text=f"{text} in place of {option(asked)}")
+
+
+def _nearest(ordered: Iterable[str], wanted: str) -> list[str]:
+    """The values by their distance from `wanted` in this order, the newer first of two equally far."""
+    values = list(ordered)
+    below = sum(1 for value in values if _numbers(value) < _numbers(wanted))
+    place = {value: index for index, value in enumerate(values)}
+    exact = wanted in place
+    return sorted(values, key=lambda value: (
+        abs(place[value] - below) if exact or place[value] < below else place[value] - below + 1, -place[value],
+    ))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())

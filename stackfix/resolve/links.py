@@ -1,0 +1,193 @@
+"""The chain of causes of a failure: what was asked, and the rows and files that tie the asks together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from stackfix.resolve.changes import option
+from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
+from stackfix.resolve.proof import Clash
+from stackfix.resolve.records import Asked, Cause
+from stackfix.resolve.solve import Failure, Refusal
+from stackfix.resolve.stack import Reason
+
+ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "requirement")
+MAX_GROUPS = 3          # different reasons of different torch releases that are told
+
+
+def asked_cause(asked: Asked) -> Cause:
+    """The link for one thing that was asked."""
+    return Cause(kind="asked", text=f"asked: {option(asked)}", source=asked.flag, asked=asked)
+
+
+def involved_asks(failure: Failure) -> list[Asked]:
+    """Asks that together are enough for the failure, in the order asked: one reason for each stack, few asks."""
+    chosen: dict[Asked, None] = {}
+    options = [_ask_sets(refusal, failure) for refusal in failure.refusals]
+    for sets in sorted(options, key=len):
+        best = min(sets, key=lambda asks: (len(asks - chosen.keys()), len(asks)), default=frozenset())
+        chosen.update(dict.fromkeys(sorted(best, key=failure.question.asks.index)))
+    return [asked for asked in failure.question.asks if asked in chosen]
+
+
+def _ask_sets(refusal: Refusal, failure: Failure) -> list[frozenset[Asked]]:
+    sets = [frozenset(reason.asks) for reason in refusal.reasons]
+    if refusal.clash is not None:
+        sets.append(frozenset(clash_asks(refusal.clash, failure)))
+    return sets
+
+
+def clash_asks(clash: Clash, failure: Failure) -> Iterator[Asked]:
+    """What was asked that takes part in a clash."""
+    if not clash.proved:
+        yield from failure.question.asks
+        return
+    for need in clash.all_needs():
+        if isinstance(need.origin, FromUser):
+            yield need.origin.asked
+    parts = clash.depends_on()
+    question = failure.question
+    if "python" in parts:
+        yield from (*question.ask("python"), *question.ask("platform"), *question.file_asks())
+    if "flash-attn" in parts:
+        yield from (*(ask.asked for ask in question.flash_attn), *question.ask("no-flash-attn"))
+
+
+def causes_of(failure: Failure, asks: Iterable[Asked]) -> tuple[Cause, ...]:
+    """The chain: the asks, each followed by what ties it to the next."""
+    ordered = sorted(asks, key=lambda asked: ORDER.index(asked.kind) if asked.kind in ORDER else len(ORDER))
+    head = [asked_cause(asked) for asked in ordered]
+    chain: list[Cause] = []
+    for refusals in _groups(_nearest_misses(failure, ordered)):
+        chain.extend(_group_causes(refusals))
+    links = _distinct(cause for cause in chain if cause.kind != "asked")
+    return (*head[:1], *links, *head[1:])
+
+
+def _distinct(causes: Iterable[Cause]) -> list[Cause]:
+    found: dict[tuple[str, str], Cause] = {}
+    for cause in causes:
+        found.setdefault((cause.kind, cause.text), cause)
+    return list(found.values())
+
+
+def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
+    """The stacks that meet as many of the leading asks as any stack does: what they lack is the reason worth telling."""
+    known = [refusal for refusal in failure.refusals if refusal.stack.builds or refusal.clash is not None]
+    left = known or list(failure.refusals)
+    for asked in ordered:
+        meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
+        left = meeting or left
+    return left
+
+
+def _groups(refusals: list[Refusal]) -> list[list[Refusal]]:
+    """Refusals for the same reason together, newest torch first; at most MAX_GROUPS."""
+    found: dict[tuple[str, ...], list[Refusal]] = {}
+    for refusal in refusals:
+        found.setdefault(_shape(refusal), []).append(refusal)
+    return list(found.values())[:MAX_GROUPS]
+
+
+def _shape(refusal: Refusal) -> tuple[str, ...]:
+    if refusal.clash is not None:
+        return ("clash", refusal.clash.name)
+    return ("reason", _main_reason(refusal))
+
+
+def _main_reason(refusal: Refusal) -> str:
+    told = [reason for reason in refusal.reasons if reason.kind != "asked"]
+    return (told or list(refusal.reasons))[0].says
+
+
+def _group_causes(refusals: list[Refusal]) -> Iterator[Cause]:
+    first = refusals[0]
+    if first.clash is not None:
+        yield from clash_causes(first.clash, [refusal.stack.text for refusal in refusals[1:]])
+        return
+    told = [reason for reason in first.reasons if reason.kind != "asked"]
+    for reason in [other for other in told if other.asks == told[0].asks][:2]:
+        rows = tuple(
+            row for refusal in refusals for other in refusal.reasons if other.says == reason.says for row in other.rows
+        )
+        yield Cause(kind=reason.kind, text=_sentence(reason, refusals), source=reason.source, rows=rows)
+
+
+def _sentence(reason: Reason, refusals: list[Refusal]) -> str:
+    """The reason with its subject: "torch 2.3.0 and 2.3.1 are built for CUDA 12.1 on the default index"."""
+    torch = f"torch {versions_text([refusal.stack.text for refusal in refusals])}"
+    if "{torch}" in reason.says:
+        return reason.says.replace("{torch}", torch)
+    verb, space, rest = reason.says.partition(" ")
+    plural = {"is": "are", "has": "have"} if len(refusals) > 1 else {}
+    return f"{torch} {plural.get(verb, verb)}{space}{rest}"
+
+
+def versions_text(versions: list[str]) -> str:
+    """`2.3.0`, `2.3.0 and 2.3.1`, or `2.1.0 to 2.4.1` for versions newest first."""
+    if len(versions) == 1:
+        return versions[0]
+    if len(versions) == 2:      # noqa: PLR2004 - two are named, more are spanned
+        return f"{versions[1]} and {versions[0]}"
+    return f"{versions[-1]} to {versions[0]}"
+
+
+def clash_causes(clash: Clash, likewise: list[str]) -> Iterator[Cause]:
+    """The way from the roots to each of the clashing needs, then why nothing else is left."""
+    for need in clash.needs:
+        yield from _way(clash, need)
+    for case in clash.refuted[:1]:
+        yield _need_cause(case.need, others=len(clash.refuted) - 1)
+        for need in case.against:
+            yield from _way(clash, need)
+    yield from _exclusion_causes(clash)
+    if not clash.proved:
+        yield Cause(kind="index", text=f"the last clash of the search was on {clash.name}; which of the needs above could"
+                    f" give way was not proved", source="the solver")
+
+
+def _way(clash: Clash, need: Need, depth: int = 0) -> Iterator[Cause]:
+    """Causes from the root to the need."""
+    if need.parent is not None and depth < 8:       # noqa: PLR2004 - a chain that nobody would read further
+        for above in clash.forced_by.get(need.parent, ()):
+            yield from _way(clash, above, depth + 1)
+    if not isinstance(need.origin, FromStack) or need.name not in {"torch", "flash-attn"}:
+        yield _need_cause(need)
+
+
+def _need_cause(need: Need, others: int = 0) -> Cause:
+    more = f" (and {others} other versions that are asked for clash too)" if others else ""
+    origin = need.origin
+    if isinstance(origin, FromUser):
+        return asked_cause(origin.asked)
+    if isinstance(origin, FromStack):
+        return Cause(kind="matrix", text=f"building {origin.part} needs {need.text}{more}", source=origin.source)
+    if isinstance(origin, FromRule):
+        text = f"{origin.parent.label} needs {origin.rule.needs}: {origin.rule.why}{more}"
+        return Cause(kind="matrix", text=text, source=origin.rule.source, rows=(origin.rule,))
+    return Cause(kind="index", text=f"{origin.parent.label} requires {need.text}{more}", source=_metadata(origin.parent))
+
+
+def _metadata(parent: Candidate) -> str:
+    return f"metadata of {parent.files[0].filename}"
+
+
+def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
+    """Why versions that the needs admit were no candidates: the newest for each kind of reason."""
+    told: dict[tuple[str, str], list[Exclusion]] = {}
+    for exclusion in clash.exclusions:
+        told.setdefault((exclusion.kind, exclusion.source), []).append(exclusion)
+    for same in list(told.values())[:2]:
+        first = same[0]
+        more = f" (and {len(same) - 1} other versions likewise)" if len(same) > 1 else ""
+        name = clash.name.removeprefix("!").partition(" ")[0]
+        yield Cause(
+            kind=first.kind, text=f"{name} {first.version} {first.reason}{more}", source=first.source,
+            rows=tuple(row for exclusion in same for row in exclusion.rows),
+        )
+    if not clash.exclusions and not clash.refuted and clash.proved:
+        versions = [] if clash.name in clash.problem.only else [str(v) for v in clash.problem.project(clash.name).versions]
+        newest = f"; the newest there is {versions[0]}" if versions else ""
+        if len(clash.needs) == 1:
+            yield Cause(kind="index", text=f"no version of {clash.name} on the index is {clash.needs[0].specifier}{newest}",
+                        source=f"index page of {clash.name}")

@@ -1,0 +1,33 @@
+"""Solving changed requests with the same sources, a bounded number of times."""
+
+from __future__ import annotations
+
+from stackfix.errors import AnswerIsNo
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_attn import FlashAttn
+from stackfix.resolve.question import Question, parse_request
+from stackfix.resolve.records import StackRequest
+from stackfix.resolve.solve import Failure, Solved, solve
+
+
+class Trials:
+    """A solver for what-if questions. `spent` tells that the bound was hit and that more could have been tried."""
+
+    def __init__(self, evidence: Evidence, flash: FlashAttn, *, bound: int) -> None:
+        self.evidence, self.flash, self._left = evidence, flash, bound
+
+    @property
+    def spent(self) -> bool:
+        return self._left <= 0
+
+    def solve(self, request: StackRequest) -> Solved | Failure | None:
+        """The answer to a request; None where none was found out (bound hit, or only a build could tell)."""
+        if self.spent:
+            return None
+        self._left -= 1
+        evidence = self.evidence.limited_to(request.exclude_newer)
+        question: Question = parse_request(request)
+        try:
+            return solve(evidence, FlashAttn.sharing(self.flash, evidence), question)
+        except AnswerIsNo:
+            return None
