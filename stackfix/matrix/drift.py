@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from stackfix.errors import AnswerIsNo, StackfixError, Unreachable
+from stackfix.errors import AnswerIsNo
 from stackfix.matrix import query
 from stackfix.matrix.index_view import (
     F,
@@ -21,6 +21,7 @@ from stackfix.matrix.index_view import (
     releases_of,
     requirements_on,
     requirements_without_extras,
+    requires_dist_of,
 )
 from stackfix.matrix.records import Companion, Drift, Matrix, TorchBuild
 
@@ -70,7 +71,7 @@ def _newest(releases: Releases[F], count: int | None) -> list[Release[F]]:
 
 
 def _presence(project: str, known: set[Version], releases: Releases[F]) -> Iterator[Drift]:
-    """New, gone and yanked releases; older ones than the oldest known are left alone."""
+    """New and gone releases; older ones than the oldest known are left alone."""
     oldest = min(known, default=Version("0"))
     for version in sorted(known | set(releases), reverse=True):
         release = releases.get(version)
@@ -80,16 +81,22 @@ def _presence(project: str, known: set[Version], releases: Releases[F]) -> Itera
             yield _drift(project, version, "new-release", known=None, found=f"{len(release.files)} files")
 
 
+def _yanked(project: str, versions: set[Version], releases: Releases[F]) -> Iterator[Drift]:
+    for version in sorted(versions & set(releases), reverse=True):
+        if releases[version].yanked:
+            yield _drift(project, version, "yanked", known="not yanked", found="yanked")
+
+
 def _torch_drift(matrix: Matrix, index: SeenIndex[F], releases: Releases[F], newest: int | None) -> Iterator[Drift]:
     rows = query.builds(matrix, index=query.DEFAULT_INDEX)
-    yield from _presence("torch", {Version(row.version) for row in rows}, releases)
+    known = {Version(row.version) for row in rows}
+    yield from _presence("torch", known, releases)
+    yield from _yanked("torch", known, releases)
     again = {release.version for release in _newest(releases, newest)}
     for row in rows:
         release = releases.get(Version(row.version))
         if release is None:
             continue
-        if release.yanked:
-            yield _drift("torch", release.version, "yanked", known="not yanked", found="yanked")
         yield from _build_drift(row, release)
         if release.version in again:
             yield from _requires_drift(index, row, release)
@@ -123,7 +130,7 @@ def _new_platforms(rows: tuple[TorchBuild, ...], releases: Releases[F]) -> Itera
 
 def _requires_drift(index: SeenIndex[F], row: TorchBuild, release: Release[F]) -> Iterator[Drift]:
     wheels = release.wheels(row.platform)
-    lines = _requires_dist(index, wheels[0]) if wheels else None
+    lines = requires_dist_of(index, wheels[0]) if wheels else None
     if lines is None:
         if wheels:
             yield _drift("torch", release.version, "unreadable", known=None, found=None, file=wheels[0].filename)
@@ -141,9 +148,10 @@ def _companion_drift(
 ) -> Iterator[Drift]:
     rows = {Version(row.version): row for row in matrix.companions if row.package == name}
     yield from _presence(name, set(rows), {version: kept for version, kept in releases.items() if kept.wheels()})
+    yield from _yanked(name, {version for version, row in rows.items() if "yanked" not in row.source}, releases)
     for release in _newest({version: kept for version, kept in releases.items() if version in rows}, newest):
         wheels = release.wheels("linux-64")
-        lines = _requires_dist(index, wheels[0]) if wheels else None
+        lines = requires_dist_of(index, wheels[0]) if wheels else None
         if lines is not None:
             yield from _changed_companion(rows[release.version], release.version, lines, wheels[0].filename)
         elif wheels:
@@ -176,7 +184,7 @@ def _toolkit_drift(matrix: Matrix, index: SeenIndex[F], releases: Releases[F], n
     yield from _presence("cuda-toolkit", finals, releases)
     for release in _newest({version: kept for version, kept in releases.items() if version in rows}, newest):
         wheels = release.wheels()
-        lines = _requires_dist(index, wheels[0]) if wheels else None
+        lines = requires_dist_of(index, wheels[0]) if wheels else None
         if lines is None:
             yield _drift("cuda-toolkit", release.version, "unreadable", known=None, found=None)
             continue
@@ -201,16 +209,6 @@ def _flash_attn_drift(matrix: Matrix, releases: Releases[F]) -> Iterator[Drift]:
         elif row is not None and row.sdist != on_index:
             known, found = ("an sdist" if there else "no sdist" for there in (row.sdist, on_index))
             yield _drift("flash-attn", version, "sdist", known=known, found=found)
-
-
-def _requires_dist(index: SeenIndex[F], file: F) -> tuple[str, ...] | None:
-    """Requirements that a file states; None where its metadata cannot be had."""
-    try:
-        return index.metadata(file).requires_dist
-    except Unreachable:
-        raise
-    except StackfixError:
-        return None
 
 
 def _drift(

@@ -14,8 +14,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from stackfix.errors import StackfixError, Unreachable
+
 PLATFORM_TAGS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600
+
+ABOUT_ONE_FILE = frozenset({"bad-metadata", "hash-mismatch", "too-large"})  # the index itself answers
 
 _MANYLINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_(x86_64|aarch64)")
 _CPYTHON = re.compile(r"cp3(\d+)")
@@ -132,6 +136,18 @@ def _tags(filename: str) -> list[tuple[str, str, str]]:
         return [(tag.interpreter, tag.platform, tag.abi) for tag in parse_wheel_filename(filename)[3]]
     except InvalidWheelFilename:
         return []
+
+
+def requires_dist_of(index: SeenIndex[F], file: F) -> tuple[str, ...] | None:
+    """Requirements that a file states; None where this file's metadata cannot be had. Raises Unreachable."""
+    try:
+        return index.metadata(file).requires_dist
+    except Unreachable as error:
+        if error.reference in ABOUT_ONE_FILE:
+            return None
+        raise
+    except StackfixError:
+        return None
 
 
 def requirements_without_extras(lines: Iterable[str]) -> frozenset[str]:

@@ -17,7 +17,6 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from stackfix.errors import StackfixError, Unreachable
 from stackfix.matrix.drift import COMPANIONS, STACK, find_drift, torch_specifier
 from stackfix.matrix.index_view import (
     F,
@@ -25,10 +24,12 @@ from stackfix.matrix.index_view import (
     SeenIndex,
     component_pins,
     glibc_of,
+    platforms_of,
     pythons_of,
     releases_of,
     requirements_on,
     requirements_without_extras,
+    requires_dist_of,
 )
 from stackfix.matrix.load import load_matrix, parse_toml
 from stackfix.matrix.records import Drift
@@ -115,24 +116,33 @@ def _take_torch(
         row = {"version": str(release.version), "pythons": [], "requires": [], "builds": []}
         rows.append(row)
         rows.sort(key=lambda kept: Version(kept["version"]), reverse=True)
-    document["sources"].setdefault(SOURCE, SOURCE_TEXTS["torch.toml"])
-    kept = {build["platform"]: build for build in row["builds"] if build.get("index", "default") == "default"}
-    fresh = []
+    respelled = platforms_of(change.file or "") if change.kind == "requires" else frozenset()
+    builds = []
     for platform in PLATFORMS:
-        build = _torch_build(document, row, release, platform, index, toolkits)
+        known = next((build for build in row["builds"] if _is_default(build, platform)), None)
+        fresh = _torch_build(document, row, release, platform, index, toolkits)
+        build = _merged(known, fresh, take_requires=platform in respelled)
         if build is not None:
-            known = kept.get(platform)
-            unread = {"source": SOURCE, "confidence": "low"} if known is None else {}
-            fresh.append({**build, **unread, **_hand_kept(known, change.kind)})
-    row["builds"] = fresh + [build for build in row["builds"] if build.get("index", "default") != "default"]
+            builds.append(build)
+    if any(build.get("source") == SOURCE for build in builds):
+        document["sources"].setdefault(SOURCE, SOURCE_TEXTS["torch.toml"])
+    row["builds"] = builds + [build for build in row["builds"] if build.get("index", "default") != "default"]
 
 
-def _hand_kept(build: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
-    """What the index does not say, or says as before: it stays, and what is said of its source with it."""
-    if build is None:
-        return {}
-    keys = ("cuda", "abi", "archs") if kind == "requires" else ("cuda", "abi", "archs", "pins", "requires")
-    return {key: build[key] for key in (*keys, "source", "confidence") if key in build}
+def _is_default(build: Mapping[str, Any], platform: str) -> bool:
+    return bool(build["platform"] == platform and build.get("index", "default") == "default")
+
+
+def _merged(
+    known: Mapping[str, Any] | None, fresh: Mapping[str, Any] | None, *, take_requires: bool
+) -> dict[str, Any] | None:
+    """What the index says now, with what it does not say, or says as before, from the row that there is."""
+    if known is None or fresh is None:
+        return {**fresh, "source": SOURCE, "confidence": "low"} if fresh else dict(known) if known else None
+    said = ("pins", "requires", "pythons", "glibc") if take_requires else ("pythons", "glibc")
+    merged = {key: value for key, value in known.items() if key not in said or key in fresh}
+    merged.update((key, fresh[key]) for key in said if key in fresh)
+    return merged
 
 
 def _drop_unused_pins(document: dict[str, Any]) -> None:
@@ -149,7 +159,7 @@ def _torch_build(
     toolkits: set[Version],
 ) -> dict[str, Any] | None:
     wheels = release.wheels(platform)
-    lines = _requires_dist(index, wheels[0]) if wheels else None
+    lines = requires_dist_of(index, wheels[0]) if wheels else None
     if lines is None:
         return None
     pythons = list(pythons_of(wheel.filename for wheel in wheels))
@@ -197,8 +207,13 @@ def _pin_group(groups: dict[str, Any], libraries: list[str], toolkit: Version | 
 
 
 def _take_companion(document: dict[str, Any], change: Drift, release: Release[F], index: SeenIndex[F]) -> None:
+    rows: list[dict[str, Any]] = document[change.project]["releases"]
+    row = next((row for row in rows if Version(row["version"]) == release.version), None)
+    if row is not None and change.kind == "yanked":
+        document["sources"].setdefault("yanked", "the release is yanked")
+        row["source"] = "yanked"
     wheels = release.wheels("linux-64")
-    lines = _requires_dist(index, wheels[0]) if wheels else None
+    lines = requires_dist_of(index, wheels[0]) if wheels else None
     if lines is None or change.kind not in {"new-release", "torch", "requires"}:
         return
     said: dict[str, Any] = {"version": str(release.version)}
@@ -206,8 +221,6 @@ def _take_companion(document: dict[str, Any], change: Drift, release: Release[F]
         said["torch"] = torch
     if requires := sorted(requirements_on(lines, STACK)):
         said["requires"] = requires
-    rows: list[dict[str, Any]] = document[change.project]["releases"]
-    row = next((row for row in rows if Version(row["version"]) == release.version), None)
     if row is not None:
         kept = {key: value for key, value in row.items() if key not in {"version", "torch", "requires"}}
         rows[rows.index(row)] = {**said, **kept}
@@ -219,7 +232,7 @@ def _take_companion(document: dict[str, Any], change: Drift, release: Release[F]
 
 def _take_toolkit(document: dict[str, Any], change: Drift, release: Release[F], index: SeenIndex[F]) -> None:
     wheels = release.wheels()
-    lines = _requires_dist(index, wheels[0]) if wheels else None
+    lines = requires_dist_of(index, wheels[0]) if wheels else None
     if lines is None or change.kind not in {"new-release", "components"}:
         return
     components = sorted(
@@ -243,12 +256,3 @@ def _take_flash_attn(document: dict[str, Any], change: Drift, *, sdist: bool) ->
     said: dict[str, Value] = {key: before[key] for key in ("archs", "requires", "build_requires") if key in before}
     rows.append({"version": str(version), "sdist": sdist, **said, "source": SOURCE, "confidence": "low"})
     rows.sort(key=lambda kept: Version(kept["version"]), reverse=True)
-
-
-def _requires_dist(index: SeenIndex[F], file: F) -> tuple[str, ...] | None:
-    try:
-        return index.metadata(file).requires_dist
-    except Unreachable:
-        raise
-    except StackfixError:
-        return None
