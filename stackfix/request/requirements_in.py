@@ -169,7 +169,7 @@ def hashes_of(line: LogicalLine, where: str) -> tuple[str, ...]:
         if option != "--hash":
             raise BadInput(where, f"{option} is not honoured after a requirement", WHY_NOT.get(option, "take it out"))
         match = HASH.fullmatch(value)
-        if match is None or (match["kind"] == "sha256" and len(match["digest"]) != 64):  # noqa: PLR2004 - 256 bits
+        if match is None or (match["kind"] == "sha256" and len(match["digest"]) != 64):
             raise BadInput(where, f"is not a hash: {value[:90]!r}", "write `--hash=sha256:` and 64 hex digits")
         if match["kind"].lower() != "sha256":
             raise BadInput(where, f"a {match['kind']} hash cannot be compared with the index", "give the sha256")

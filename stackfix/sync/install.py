@@ -25,7 +25,7 @@ FindInstaller = Callable[[Interpreter, Mapping[str, str]], Installer]
 Run = Callable[[Command, Path], int]
 
 
-def sync(
+def sync(  # noqa: PLR0913 - one keyword for each option
     path: Path, *, environ: Mapping[str, str], prefix: str | None = None, python: str | None = None,
     flash_attn_source: str | None = None, releases: Releases | None = None, dry_run: bool = False, quiet: bool = False,
     find: FindInstaller | None = None,

@@ -79,6 +79,6 @@ def refuse_other(entry: Entry, file: str, digest: str) -> None:
 def file_name(entry: Entry) -> str:
     """The wheel's file name in the entry's URL."""
     name = unquote(urlsplit(entry.url or "").path.rpartition("/")[2])
-    if "/" in name or "\\" in name or not name.endswith(".whl") or name.count("-") < 4:  # noqa: PLR2004 - PEP 427
+    if "/" in name or "\\" in name or not name.endswith(".whl") or name.count("-") < 4:
         raise BadInput(entry.url or entry.name, "is not the address of a wheel")
     return name
