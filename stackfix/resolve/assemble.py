@@ -156,6 +156,7 @@ def gives(evidence: Evidence, solved: Solved) -> str:
     if stack.cudnn and build.cuda != query.CPU:
         parts.append(f"cuDNN {stack.cudnn}")
     if stack.flash_attn:
-        parts.append(f"flash-attn {stack.flash_attn}")
+        second = " (sdist, second step)" if solved.plan is not None and solved.plan.sdists else ""
+        parts.append(f"flash-attn {stack.flash_attn}{second}")
     parts.append("Python " + ", ".join(stack.pythons))
     return ", ".join(parts)

@@ -52,14 +52,20 @@ def _in_place(asked: Asked, value: str) -> str:
 
 
 def _other_torch(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
-    for minor in _nearest(_torch_minors(matrix), _first_minor(asked.value)):
+    for minor in _torch_by_distance(matrix, _first_minor(asked.value)):
         if minor != asked.value:
             yield Change(request=request.with_(torch=f"=={minor}.*"), text=_in_place(asked, minor))
 
 
-def _torch_minors(matrix: Matrix) -> list[str]:
-    releases = {b.version for b in query.builds(matrix, index=query.DEFAULT_INDEX)}
-    return sorted({query.minor_of(version) for version in releases}, key=_numbers)
+def _torch_by_distance(matrix: Matrix, minor: str) -> list[str]:
+    """Minors of torch of the same CUDA major first, then the nearest."""
+    majors: dict[str, set[str]] = {}
+    for build in query.builds(matrix, index=query.DEFAULT_INDEX):
+        if build.cuda != query.CPU:
+            majors.setdefault(query.minor_of(build.version), set()).add(build.cuda.partition(".")[0])
+    own = majors.get(minor, set())
+    ordered = _nearest(sorted(majors, key=_numbers), minor)
+    return sorted(ordered, key=lambda other: not (majors[other] & own))
 
 
 def _first_minor(text: str) -> str:
@@ -105,7 +111,7 @@ def _other_requirement(matrix: Matrix, request: StackRequest, asked: Asked) -> I
     if parsed is None:
         return
     if normalise(parsed.name) == TORCH:
-        for minor in _nearest(_torch_minors(matrix), _first_minor(str(parsed.specifier))):
+        for minor in _torch_by_distance(matrix, _first_minor(str(parsed.specifier))):
             text = f"torch=={minor}.*"
             yield Change(request=replaced(request, asked, text), text=f"{text} in place of {option(asked)}")
     elif len(parsed.specifier):
