@@ -42,7 +42,8 @@ CHANGES: dict[str, tuple[Callable[[FakeIndex], None], tuple[str, str, str]]] = {
         ("torch", "2.3.1", "unreadable"),
     ),
     "a Python added": (
-        lambda index: index.add("torch", "2.3.1", TORCH.replace("cp310", "cp313")), ("torch", "2.3.1", "pythons"),
+        lambda index: index.add("torch", "2.3.1", TORCH.replace("cp310", "cp313"), *index.requires[TORCH]),
+        ("torch", "2.3.1", "pythons"),
     ),
     "a Python gone": (lambda index: index.drop("torch", "2.3.1", "cp311-manylinux1"), ("torch", "2.3.1", "pythons")),
     "a platform gone": (lambda index: index.drop("torch", "2.3.1", "aarch64"), ("torch", "2.3.1", "platform")),
@@ -103,6 +104,19 @@ def test_only_what_differs_of_the_requirements_is_told(index: FakeIndex) -> None
     index.requires[TORCH] = (*(line for line in lines if not line.startswith("sympy")), "sympy<2")
     found = find_drift(MATRIX, index, newest=None)
     assert [(one.known, one.found) for one in found] == [("sympy", "sympy<2")]
+
+
+def test_a_requirement_of_one_python_is_a_marker_in_the_row(index: FakeIndex) -> None:
+    for tag in ("cp38", "cp39", "cp310", "cp311"):
+        name = f"torch-2.4.1-{tag}-{tag}-manylinux1_x86_64.whl"
+        index.requires[name] = tuple(line for line in index.requires[name] if not line.startswith("setuptools"))
+    name = "torch-2.4.1-cp312-cp312-manylinux1_x86_64.whl"
+    index.requires[name] = (
+        *(line for line in index.requires[name] if not line.startswith("setuptools")), "setuptools",
+    )
+    assert drift(index) == []
+    index.requires[name] = index.requires[name][:-1]
+    assert [(one.known, one.file) for one in find_drift(MATRIX, index, newest=None)] == [("setuptools", name)]
 
 
 def test_spelling_and_extras_are_no_drift(index: FakeIndex) -> None:

@@ -93,7 +93,8 @@ def test_a_torch_on_a_toolkit_that_is_as_new(copy: Path, index: FakeIndex) -> No
 
 
 def test_a_python_added_keeps_all_else(copy: Path, index: FakeIndex) -> None:
-    index.add("torch", "2.3.1", "torch-2.3.1-cp313-cp313-manylinux1_x86_64.whl")
+    name = "torch-2.3.1-cp313-cp313-manylinux1_x86_64.whl"
+    index.add("torch", "2.3.1", name, *index.requires[name.replace("cp313", "cp312")])
     before, after = only(MATRIX, "2.3.1"), only(renewed(copy, index), "2.3.1")
     assert after.pythons == (*before.pythons, "3.13")
     for name in ("cuda", "cxx11_abi", "gpu_archs", "requires", "toolkit", "cudnn", "nccl", "source", "confidence"):

@@ -19,11 +19,12 @@ from stackfix.matrix.index_view import (
     platforms_of,
     pythons_of,
     releases_of,
+    requirements_for_python,
     requirements_on,
-    requirements_without_extras,
     requires_dist_of,
 )
 from stackfix.matrix.records import Companion, Drift, Matrix, TorchBuild
+from stackfix.matrix.rows import PLATFORMS
 
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "triton", "vllm")
 STACK = frozenset({*COMPANIONS, "transformers", "vllm-flash-attn", "flash-attn"})
@@ -61,8 +62,8 @@ def _prefetch(index: SeenIndex[F], pages: Mapping[str, Releases[F]], newest: int
     files: list[F] = []
     for name in PROJECTS:
         for release in _newest(pages[name], newest):
-            for platform in ("linux-64", "linux-aarch64") if name == "torch" else ("linux-64",):
-                files.extend(release.wheels(platform)[:1])
+            for platform in PLATFORMS if name == "torch" else PLATFORMS[:1]:
+                files.extend(release.wheels(platform)[: None if name == "torch" else 1])
     index.prefetch_metadata(tuple(files))
 
 
@@ -129,18 +130,20 @@ def _new_platforms(rows: tuple[TorchBuild, ...], releases: Releases[F]) -> Itera
 
 
 def _requires_drift(index: SeenIndex[F], row: TorchBuild, release: Release[F]) -> Iterator[Drift]:
-    wheels = release.wheels(row.platform)
-    lines = requires_dist_of(index, wheels[0]) if wheels else None
-    if lines is None:
-        if wheels:
-            yield _drift("torch", release.version, "unreadable", known=None, found=None, file=wheels[0].filename)
-        return
-    known, found = requirements_without_extras(row.requires), requirements_without_extras(lines)
-    if known != found:
-        yield _drift(
-            "torch", release.version, "requires", known=_listed(known - found), found=_listed(found - known),
-            file=wheels[0].filename,
-        )
+    """The first wheel of the row's platform that says something else; each Python's is read."""
+    for wheel in release.wheels(row.platform):
+        for python in pythons_of([wheel.filename]):
+            lines = requires_dist_of(index, wheel)
+            if lines is None:
+                yield _drift("torch", release.version, "unreadable", known=None, found=None, file=wheel.filename)
+                return
+            known, found = (requirements_for_python(one, python, row.platform) for one in (row.requires, lines))
+            if known != found:
+                yield _drift(
+                    "torch", release.version, "requires", known=_listed(known - found), found=_listed(found - known),
+                    file=wheel.filename,
+                )
+                return
 
 
 def _companion_drift(
