@@ -121,7 +121,7 @@ FAULTS: dict[str, tuple[str, Replace, tuple[str, ...]]] = {
     "an address with credentials": (
         "sources.toml", ("https://api.", "https://me:secret@api."), ("flash-attn, api", "without credentials"),
     ),
-    "an address that is none": ("sources.toml", ("https://download.pytorch.org/whl", "whl"), ("torch, index",)),
+    "an address that is none": ("sources.toml", ('index = "https://', 'index = "ht tps://'), ("torch, index",)),
 }
 
 
