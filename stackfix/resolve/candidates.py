@@ -82,8 +82,8 @@ class Project:
         """The version with the files that fit, or None where none fits (or all that fit were yanked)."""
         if version not in self._candidates:
             fitting = self._fitting(version)
-            self._candidates[version] = self._made(version, [file for file in fitting if file.yanked is None])
-            self._yanked[version] = self._made(version, [file for file in fitting if file.yanked is not None])
+            self._yanked.setdefault(version, self._made(version, [f for f in fitting if f.yanked is not None]))
+            self._candidates.setdefault(version, self._made(version, [f for f in fitting if f.yanked is None]))
         return self._candidates[version]
 
     def _withdrawn(self, version: Version) -> Candidate | None:

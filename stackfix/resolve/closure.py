@@ -16,7 +16,7 @@ from stackfix.resolve.problem import Problem
 from stackfix.resolve.proof import Clash, Propagation
 from stackfix.resolve.provider import ClosureProvider
 
-MAX_ROUNDS = 5_000         # a stop, far above what real closures take (vllm: a few hundred)
+MAX_ROUNDS = 3_000         # a stop, far above what real closures take (vllm: a few hundred)
 
 
 class TooManyRounds(AnswerIsNo):

@@ -25,7 +25,7 @@ def decide(
     question = parse_request(request)
     evidence = Evidence(matrix, index, releases, request.exclude_newer)
     flash = FlashAttn(evidence)
-    Prefetch(evidence, question).run()
+    Prefetch(evidence, question).start()
     check_projects(evidence, question)
     while True:
         outcome = solve(evidence, flash, question)

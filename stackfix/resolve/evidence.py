@@ -49,9 +49,16 @@ class Evidence:
 
     def view(self, target: Target) -> TargetView:
         """The target's marker environment and tags."""
-        if target not in self._views:
-            self._views[target] = TargetView(target)
-        return self._views[target]
+        found = self._views.get(target)
+        return found if found is not None else self._views.setdefault(target, TargetView(target))
+
+    def arrived(self, page: ProjectPage) -> None:
+        """Takes a page that came before anybody asked for it."""
+        self._pages.setdefault(page.name, page)
+
+    def has_page(self, name: str) -> bool:
+        """Whether page() answers without asking."""
+        return name in self._pages
 
     def page(self, name: str) -> ProjectPage:
         """The project's page; an empty one, remembered in `missing`, where no index has the project."""
@@ -66,9 +73,11 @@ class Evidence:
     def project(self, name: str, target: Target) -> Project:
         """The project as the target sees it."""
         key = (name, target)
-        if key not in self._projects:
-            self._projects[key] = Project(self.page(name), self.view(target), self._newest)
-        return self._projects[key]
+        found = self._projects.get(key)
+        if found is None:       # setdefault: the prefetch asks from other threads, and candidates compare by identity
+            made = Project(self.page(name), self.view(target), self._newest)
+            found = self._projects.setdefault(key, made)
+        return found
 
     def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""

@@ -54,23 +54,24 @@ def _headline(asks: list[Asked], spent: bool) -> str:
 def _about_one_file(evidence: Evidence, failure: Failure) -> StackfixError | None:
     """The plain error where all comes down to a project that no index has, or to an sdist that only a build can tell."""
     clashes = [refusal.clash for refusal in failure.refusals if refusal.clash is not None]
-    for clash in clashes[:1]:
-        asker = asked_by(clash.needs[0]) if clash.needs else None
-        name = clash.name.removeprefix("!").partition(" ")[0]
-        missing = evidence.missing.get(clash.name)
-        if missing is not None:
-            return NoSuchProject(clash.name, missing.indexes, asker)
-        unbuilt = evidence.unbuilt.get(name)
-        if clash.name.startswith("!") and unbuilt is not None:
-            return SdistNeedsBuild(name, unbuilt.version, unbuilt.reason, _who_asked(clash))
+    errors = [_plain_error(evidence, clash) for clash in clashes]
+    return errors[0] if errors and all(error is not None for error in errors) else None
+
+
+def _plain_error(evidence: Evidence, clash: Clash) -> StackfixError | None:
+    """What stands behind one clash, where it is one project that cannot be had at all."""
+    needs = clash.needs if not clash.refuted else tuple(case.need for case in clash.refuted)
+    name = needs[0].name.removeprefix("!").partition(" ")[0] if needs else ""
+    if any(need.name.removeprefix("!").partition(" ")[0] != name for need in needs):
+        return None
+    asker = ", ".join(sorted({asked_by(need) for need in needs}))
+    missing, unbuilt = evidence.missing.get(name), evidence.unbuilt.get(name)
+    if missing is not None:
+        return NoSuchProject(name, missing.indexes, asker)
+    usable = unbuilt is not None and next(clash.problem.candidates(name, None, ()), None)
+    if unbuilt is not None and usable is None:
+        return SdistNeedsBuild(name, unbuilt.version, unbuilt.reason, asker)
     return None
-
-
-def _who_asked(clash: Clash) -> str | None:
-    """Who asks for the candidate that cannot be used."""
-    parent = clash.needs[0].parent if clash.needs else None
-    above = clash.forced_by.get(parent, ()) if parent is not None else ()
-    return ", ".join(sorted({asked_by(need) for need in above})) or None
 
 
 def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]]:

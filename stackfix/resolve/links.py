@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from stackfix.resolve.changes import option
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
-from stackfix.resolve.proof import Clash
+from stackfix.resolve.proof import Clash, exclusions
 from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
 from stackfix.resolve.stack import Reason
@@ -140,6 +140,8 @@ def clash_causes(clash: Clash, likewise: list[str]) -> Iterator[Cause]:
         yield _need_cause(case.need, others=len(clash.refuted) - 1)
         for need in case.against:
             yield from _way(clash, need)
+        if not case.against:
+            yield from _told(exclusions(clash.problem, case.need.name, (case.need,)), case.need.name)
     yield from _exclusion_causes(clash)
     if not clash.proved:
         yield Cause(kind="index", text=f"the last clash of the search was on {clash.name}; which of the needs above could"
@@ -174,20 +176,25 @@ def _metadata(parent: Candidate) -> str:
 
 def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     """Why versions that the needs admit were no candidates: the newest for each kind of reason."""
-    told: dict[tuple[str, str], list[Exclusion]] = {}
-    for exclusion in clash.exclusions:
-        told.setdefault((exclusion.kind, exclusion.source), []).append(exclusion)
-    for same in list(told.values())[:2]:
-        first = same[0]
-        more = f" (and {len(same) - 1} other versions likewise)" if len(same) > 1 else ""
-        name = clash.name.removeprefix("!").partition(" ")[0]
-        yield Cause(
-            kind=first.kind, text=f"{name} {first.version} {first.reason}{more}", source=first.source,
-            rows=tuple(row for exclusion in same for row in exclusion.rows),
-        )
+    yield from _told(clash.exclusions, clash.name)
     if not clash.exclusions and not clash.refuted and clash.proved:
         versions = [] if clash.name in clash.problem.only else [str(v) for v in clash.problem.project(clash.name).versions]
         newest = f"; the newest there is {versions[0]}" if versions else ""
         if len(clash.needs) == 1:
             yield Cause(kind="index", text=f"no version of {clash.name} on the index is {clash.needs[0].specifier}{newest}",
                         source=f"index page of {clash.name}")
+
+
+def _told(found: Iterable[Exclusion], project: str) -> Iterator[Cause]:
+    """One cause for each kind of exclusion, with the newest version as its example."""
+    told: dict[tuple[str, str], list[Exclusion]] = {}
+    for exclusion in found:
+        told.setdefault((exclusion.kind, exclusion.source), []).append(exclusion)
+    for same in list(told.values())[:2]:
+        first = same[0]
+        more = f" (and {len(same) - 1} other versions likewise)" if len(same) > 1 else ""
+        name = project.removeprefix("!").partition(" ")[0]
+        yield Cause(
+            kind=first.kind, text=f"{name} {first.version} {first.reason}{more}", source=first.source,
+            rows=tuple(row for exclusion in same for row in exclusion.rows),
+        )

@@ -1,21 +1,152 @@
-"""Ask for what will be needed before it is needed: pages of the whole expected closure at once, then metadata as the
-pages arrive. Nothing here decides; a wrong guess costs one request and no answer.
+"""Ask for what will be needed before it is needed: the pages of the whole expected closure at once, then the metadata
+of the candidate that would be picked from each page as it arrives, then what this metadata names.
+
+Nothing here decides. A wrong guess costs a request and no answer: the solver asks for what it needs in any case. It
+runs inside the index's own threads, so it never waits for an answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from threading import RLock
+
 from stackfix.matrix import query
+from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.question import TORCH, Question
+from stackfix.resolve.needs import Candidate, FromFile, FromStack, Need
+from stackfix.resolve.outside import matrix_exclusion
+from stackfix.resolve.pep508 import admits
+from stackfix.resolve.problem import needs_of
+from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
+from stackfix.resolve.records import ProjectPage, Target
+from stackfix.resolve.roots import preferred_versions, torch_need
+from stackfix.resolve.stack import Stack, expected_stack
+from stackfix.sources.records import CoreMetadata, IndexFile
+
+_GUESS = FromStack(part="guess", source="prefetch")
 
 
 class Prefetch:
-    """The eager pass before the solver."""
+    """One decision's expectation, kept up to date by what arrives."""
 
     def __init__(self, evidence: Evidence, question: Question) -> None:
         self._evidence, self._question = evidence, question
+        self._lock = RLock()
+        self._walks: list[_Walk] = []
+        self._asked: set[str] = set()
 
-    def run(self) -> None:
-        """Asks; returns as soon as nothing more can be foreseen."""
-        names = (TORCH, *(line.name for line in self._question.lines if "@" not in line.requirement.text))
-        self._evidence.index.prefetch_pages(query.closure_hint(self._evidence.matrix, names))
+    def start(self) -> None:
+        """Asks for the pages of the expected closure, and follows what arrives."""
+        stack = expected_stack(self._evidence, self._question)
+        names = [TORCH, *(line.name for line in self._question.lines if "@" not in line.requirement.text)]
+        if stack is not None:
+            request = self._question.request
+            for python in request.pythons or (request.default_python,):
+                for platform in request.platforms:
+                    target = self._question.target(python, platform)
+                    self._walks.append(_Walk(self._evidence, self._question, stack, target))
+            self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
+        expected = [name for walk in self._walks for name in walk.needs]
+        self._ask((*names, *expected, *query.closure_hint(self._evidence.matrix, tuple(dict.fromkeys(names)))))
+
+    def _ask(self, names: Iterable[str]) -> None:
+        """Asks for pages that were not asked for yet. flash-attn wheels are on no index."""
+        new = tuple(name for name in dict.fromkeys(names) if name not in self._asked and name != FLASH_ATTN)
+        self._asked.update(new)
+        if new:
+            self._evidence.index.prefetch_pages(new)
+
+    def _on_page(self, page: ProjectPage) -> None:
+        self._evidence.arrived(page)
+        with self._lock:
+            files = [file for walk in self._walks for file in walk.pick(page.name)]
+        if files:
+            self._evidence.index.prefetch_metadata(tuple(dict.fromkeys(files)))
+
+    def _on_metadata(self, file: IndexFile, metadata: CoreMetadata) -> None:
+        with self._lock:
+            names: list[str] = []
+            files: list[IndexFile] = []
+            for walk in self._walks:
+                for name in walk.learn(file, metadata):
+                    names.append(name)
+                    files.extend(walk.pick(name))
+            self._ask(names)
+        if files:
+            self._evidence.index.prefetch_metadata(tuple(dict.fromkeys(files)))
+
+
+class _Walk:
+    """The expected closure of one target: greedy, each project at the best version that is known to be admitted."""
+
+    def __init__(self, evidence: Evidence, question: Question, stack: Stack, target: Target) -> None:
+        self._evidence, self._target = evidence, target
+        self._build: TorchBuild = stack.builds[target.platform]
+        self._fixed = {TORCH: stack.version}
+        self._preferred = preferred_versions(evidence, question, self._build)
+        self.needs: dict[str, list[Need]] = {}
+        self._extras: dict[str, set[str]] = {}
+        self._picked: dict[str, Candidate] = {}
+        self._metadata: dict[str, CoreMetadata] = {}
+        view = evidence.view(target)
+        self._expect(need for line in question.lines for need in line.needs(view) if need.url is None)
+        self._expect([torch_need(stack, self._build)])
+        self._expect(
+            need for line in self._build.requires if view.applies(line, None) for need in needs_of(line, _GUESS)
+        )
+
+    def _expect(self, needs: Iterable[Need]) -> list[str]:
+        """Takes needs in; the projects about which something new is known."""
+        names: dict[str, None] = {}
+        for need in needs:
+            known = self.needs.setdefault(need.name, [])
+            if need.extra is not None:
+                self._extras.setdefault(need.name, set()).add(need.extra)
+            if all(other.text != need.text or other.parent is not need.parent for other in known):
+                known.append(need)
+                names[need.name] = None
+        return list(names)
+
+    def pick(self, name: str) -> Iterator[IndexFile]:
+        """The file whose metadata is worth reading now, if the page is here and no file of the project was as good."""
+        if not self._evidence.has_page(name):
+            return
+        candidate = self._best(name)
+        if candidate is not None and self._picked.get(name) is not candidate:
+            self._picked[name] = candidate
+            yield candidate.files[0]
+
+    def _best(self, name: str) -> Candidate | None:
+        needs = [need for need in self.needs.get(name, ()) if self._still_holds(need)]
+        before = self._picked.get(name)
+        if before is not None and all(admits(need.specifier, before.version) for need in needs):
+            return before
+        project = self._evidence.project(name, self._target)
+        matrix = self._evidence.matrix
+        tied = name in self._evidence.tied_to_torch
+        for candidate in project.candidates(needs, self._preferred.get(name, ())):
+            unknown = tied and query.companion(matrix, name, candidate.text) is None
+            if not unknown and matrix_exclusion(matrix, candidate, self._build, self._fixed) is None:
+                return candidate
+        return None
+
+    def _still_holds(self, need: Need) -> bool:
+        """Whether whoever needs it is still expected to be in the closure."""
+        return need.parent is None or self._picked.get(need.parent.name) is need.parent
+
+    def learn(self, file: IndexFile, metadata: CoreMetadata) -> list[str]:
+        """Takes the metadata of a picked file in; the projects about which something new is known."""
+        candidate = self._picked.get(metadata.name)
+        if candidate is None or candidate.files[0].url != file.url:
+            return []
+        self._metadata[metadata.name] = metadata
+        return self._follow(candidate, metadata)
+
+    def _follow(self, candidate: Candidate, metadata: CoreMetadata) -> list[str]:
+        view = self._evidence.view(self._target)
+        origin = FromFile(parent=candidate)
+        names: list[str] = []
+        for extra in (None, *sorted(self._extras.get(candidate.name, ()))):
+            lines = [line for line in metadata.requires_dist if view.applies(line, extra)]
+            names.extend(self._expect(need for line in lines for need in needs_of(line, origin)))
+        return list(dict.fromkeys(names))

@@ -88,6 +88,10 @@ class Problem:
         return self._exclusions[candidate]
 
     def _judge(self, candidate: Candidate) -> Exclusion | None:
+        if not candidate.files[0].is_wheel:
+            lines = self._requirement_lines(candidate)      # at once: else a search meets what needs a build too late
+            if isinstance(lines, Exclusion):
+                return lines
         found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
         if found is None and self._is_unknown_companion(candidate):
             return unknown_companion_exclusion(candidate, self.evidence.metadata(candidate), self.build)
@@ -149,6 +153,7 @@ class Problem:
     def _cannot_be_used(self, candidate: Candidate, why: Exclusion) -> Need:
         name = f"{UNUSABLE}{candidate.label}"
         self.unusable[name] = why
+        self._exclusions[candidate] = why           # no candidate any more, wherever it is asked for again
         return Need(name=name, extra=None, specifier=ANY, text=why.reason, origin=FromFile(parent=candidate))
 
     def _rule_needs(self, candidate: Candidate, own: set[str]) -> Iterator[Need]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -178,6 +179,12 @@ class ProjectPage(Protocol):
 
 class Index(Protocol):
     """What resolve needs of the package index. Blocking calls; prefetches return at once and never raise."""
+
+    def watch(
+        self, *, on_page: Callable[[ProjectPage], None] | None = None,
+        on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None,
+    ) -> None:
+        """Call these, from any thread, as soon as an answer is there: a place to prefetch what follows."""
 
     def prefetch_pages(self, names: tuple[str, ...]) -> None:
         """Start fetching these projects' pages."""

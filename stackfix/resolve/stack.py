@@ -47,6 +47,17 @@ class Reason:
 
 def stacks(evidence: Evidence, question: Question) -> list[Stack]:
     """All torch releases of the matrix and of the index: those that the kept lock pins first, then newest first."""
+    found = _known_stacks(evidence, question)
+    for text in evidence.page(TORCH).version_strings():
+        parsed = parse_version(text)
+        if parsed is not None and parsed not in found and not parsed.is_prerelease:
+            found[parsed] = Stack(version=parsed, text=text, builds={})
+    kept = parse_version(dict(question.request.kept).get(TORCH, ""))
+    return sorted(found.values(), key=lambda stack: (stack.version == kept, stack.version), reverse=True)
+
+
+def _known_stacks(evidence: Evidence, question: Question) -> dict[Version, Stack]:
+    """The releases of the matrix."""
     platforms = question.request.platforms
     found: dict[Version, Stack] = {}
     rows: dict[str, dict[str, TorchBuild]] = {version: {} for version in query.torch_releases(evidence.matrix)}
@@ -57,12 +68,7 @@ def stacks(evidence: Evidence, question: Question) -> list[Stack]:
         parsed = parse_version(version)
         if parsed is not None:
             found[parsed] = Stack(version=parsed, text=version, builds=builds)
-    for text in evidence.page(TORCH).version_strings():
-        parsed = parse_version(text)
-        if parsed is not None and parsed not in found and not parsed.is_prerelease:
-            found[parsed] = Stack(version=parsed, text=text, builds={})
-    kept = parse_version(dict(question.request.kept).get(TORCH, ""))
-    return sorted(found.values(), key=lambda stack: (stack.version == kept, stack.version), reverse=True)
+    return found
 
 
 def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:
@@ -82,6 +88,14 @@ def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Ite
         says = "is built for " + " and ".join(f"{cuda_words(b.cuda)} on {b.platform}" for b in stack.builds.values())
         rows = tuple(stack.builds.values())
         yield Reason(kind="matrix", asks=question.ask("platform"), says=says, source=rows[0].source, rows=rows)
+
+
+def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
+    """The stack that will be chosen if the index has what the matrix expects: to ask early for what it needs."""
+    candidates = _known_stacks(evidence, question)
+    kept = parse_version(dict(question.request.kept).get(TORCH, ""))
+    ordered = sorted(candidates.values(), key=lambda stack: (stack.version == kept, stack.version), reverse=True)
+    return next((s for s in ordered if next(reasons_against(evidence, question, s), None) is None), None)
 
 
 def _holds_somewhere(evidence: Evidence, question: Question, ask: StackAsk) -> bool:
