@@ -171,11 +171,11 @@ def grouped(entries: list[_Entry], project: str) -> dict[str, list[_Entry]]:
             filename = entry["filename"]
             if filename.endswith(".whl"):
                 head, _, rest = filename.partition("-")
-                version = rest.partition("-")[0]
+                version, dash, _ = rest.partition("-")
                 known = ours.get(head)
                 if known is None:
                     known = ours[head] = _fits(head, project)
-                if not known or not version:
+                if not known or not dash:
                     continue
             else:
                 found = sdist.fullmatch(filename)

@@ -48,6 +48,8 @@ class AnyReleases(Protocol):
     def assets(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]: ...
     def sha256(self, asset: ReleaseAsset) -> str: ...
     def close(self) -> None: ...
+    def __enter__(self) -> AnyReleases: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def open_releases(source: str | None, *, sources: Sources, settings: IndexSettings, cache_dir: Path, offline: bool,
@@ -108,6 +110,12 @@ class WebReleases:
         """Drop all connections."""
         self._workers.close(Unreachable(shown(self._base), "the release source was closed"))
         self._transport.close()
+
+    def __enter__(self) -> WebReleases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _ask(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]:
         tasks = {version: Task(partial(self._release, version)) for version in versions}
@@ -225,6 +233,12 @@ class FolderReleases:
     def close(self) -> None:
         """Nothing is open."""
 
+    def __enter__(self) -> FolderReleases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class _Meter:
     """Counts and hashes a download."""
@@ -260,7 +274,7 @@ def _asset_of(entry: dict[str, Any], version: str, url: str) -> ReleaseAsset:
         raise BadRelease(shown(url), f"it lists a file with the impossible name {name[:200]!r}")
     link, updated = entry.get("browser_download_url"), entry.get("updated_at")
     try:
-        address = resolve_link(url, link if isinstance(link, str) else "no address:")
+        address = resolve_link(url, link if isinstance(link, str) else "none:")
     except ValueError as fault:
         raise BadRelease(shown(url), f"its address of {name} {fault}") from None
     stated = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None

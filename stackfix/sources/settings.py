@@ -69,7 +69,7 @@ def pip_default_index() -> str:
         return str(PyPI.simple_url)
     except (ImportError, AttributeError):
         raise Unreachable("the default index", "this version of pip does not say which it is",
-                          "name one with --index-url, or install pip between 23.1 and the newest known to work") from None
+                          "name one with --index-url, or install another version of pip") from None
 
 
 def _default(option: str | None, uv: UvSettings, pip: PipSettings, ignored: list[str]) -> Named | None:
