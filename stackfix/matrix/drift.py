@@ -14,16 +14,14 @@ from stackfix.matrix.index_view import (
     F,
     Release,
     SeenIndex,
-    component_pins,
     glibc_of,
     platforms_of,
     pythons_of,
     releases_of,
-    requirements_for_python,
-    requirements_on,
     requires_dist_of,
 )
 from stackfix.matrix.records import Companion, Drift, Matrix, TorchBuild
+from stackfix.matrix.requirement_lines import component_pins, requirements_for_python, requirements_on
 from stackfix.matrix.rows import PLATFORMS
 
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "triton", "vllm")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from stackfix.errors import BadInput
+from stackfix.matrix.faults import Faults
 from stackfix.matrix.parse_companions import parse_closures, parse_companions, parse_rules, parse_sources
 from stackfix.matrix.parse_cuda import parse_cuda
 from stackfix.matrix.parse_flash_attn import parse_flash_attn
 from stackfix.matrix.parse_torch import parse_torch
 from stackfix.matrix.records import Matrix
-from stackfix.matrix.rows import Faults
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import Companion, Rule, Sources
-from stackfix.matrix.rows import Faults, Origins, Row
+from stackfix.matrix.rows import Origins, Row
 
 
 def parse_companions(document: dict[str, object], faults: Faults) -> tuple[Companion, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import DriverFamily, ToolkitComponent, ToolkitDriver
-from stackfix.matrix.rows import Faults, Origins, Row
+from stackfix.matrix.rows import Origins, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

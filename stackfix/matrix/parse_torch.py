@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import TorchBuild
-from stackfix.matrix.rows import PLATFORMS, Faults, Origins, Row
+from stackfix.matrix.rows import PLATFORMS, Origins, Row
 
 DEFAULT_INDEX = "default"
 _PLACEHOLDER = re.compile(r"@([A-Za-z0-9_-]+)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from packaging.requirements import Requirement
@@ -10,9 +9,18 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from stackfix.matrix.hardware import (
+    CPU,
+    driver_floor,
+    driver_supports,
+    gpu_capability,
+    gpu_runs,
+    jit_cuda_of_driver,
+    major_of,
+    newest_cuda_for_driver,
+)
 from stackfix.matrix.records import (
     Companion,
-    DriverFamily,
     FlashAttnRelease,
     FlashAttnWheel,
     Matrix,
@@ -20,7 +28,32 @@ from stackfix.matrix.records import (
     TorchBuild,
 )
 
-CPU = "cpu"
+__all__ = [
+    "CPU",
+    "DEFAULT_INDEX",
+    "builds",
+    "closure_hint",
+    "companion",
+    "companion_fits",
+    "companion_versions",
+    "component_version",
+    "cuda_matches",
+    "driver_floor",
+    "driver_supports",
+    "flash_attn_release",
+    "flash_attn_versions",
+    "flash_attn_wheels_for",
+    "gpu_capability",
+    "gpu_runs",
+    "jit_cuda_of_driver",
+    "library_hint",
+    "minor_of",
+    "newest_cuda_for_driver",
+    "preferred_versions",
+    "rules_for",
+    "torch_releases",
+]
+
 DEFAULT_INDEX = "default"
 
 _TOOLKIT_LIBRARIES = tuple(
@@ -30,8 +63,6 @@ _TOOLKIT_LIBRARIES = tuple(
         *("cusolver", "cusparse", "nvjitlink", "cuda-nvrtc", "nvtx"),
     )
 )
-
-_GPU = re.compile(r"(sm_|compute_)?(\d+)\.?(\d)([af]?)")
 
 
 @lru_cache(maxsize=4096)
@@ -144,7 +175,7 @@ def companion_fits(companion: Companion, build: TorchBuild) -> str | None:
     if companion.same_cuda == "minor":
         same = companion.cuda == build.cuda
     else:
-        same = _major(companion.cuda) == _major(build.cuda)
+        same = major_of(companion.cuda) == major_of(build.cuda)
     return None if same else f"{name} is built for CUDA {companion.cuda}, torch {build.version} for CUDA {build.cuda}"
 
 
@@ -164,7 +195,7 @@ def flash_attn_wheels_for(matrix: Matrix, build: TorchBuild, python: str, platfo
         and wheel.python == python
         and wheel.cxx11_abi is build.cxx11_abi
         and wheel.platform == platform
-        and _tag_major(wheel.cuda_tag) == _major(build.cuda)
+        and _tag_major(wheel.cuda_tag) == major_of(build.cuda)
     ]
     # Up to 2.3.5 setup.py takes the tag of torch's own CUDA minor where it has one; later releases have one per major.
     exact = "cu" + build.cuda.replace(".", "")
@@ -181,65 +212,6 @@ def flash_attn_release(matrix: Matrix, version: str) -> FlashAttnRelease | None:
 def flash_attn_versions(matrix: Matrix) -> tuple[str, ...]:
     """flash-attn releases, newest first."""
     return tuple(sorted((row.version for row in matrix.flash_attn), key=_version, reverse=True))
-
-
-def driver_floor(matrix: Matrix, cuda: str) -> DriverFamily | None:
-    """The driver family of a CUDA version; None for "cpu" and for a major without a row."""
-    if cuda == CPU:
-        return None
-    return next((family for family in matrix.driver_families if family.cuda_major == _major(cuda)), None)
-
-
-def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
-    """Whether a Linux driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
-
-    PTX of a newer minor than the driver's own needs a newer driver: see `jit_cuda_of_driver`.
-    """
-    if cuda == CPU:
-        return True
-    family = driver_floor(matrix, cuda)
-    return None if family is None else _numbers(driver) >= _numbers(family.floor)
-
-
-def newest_cuda_for_driver(matrix: Matrix, driver: str) -> str | None:
-    """The newest CUDA minor that a driver runs, "12.9" for 535.54.03; None for a driver older than all families."""
-    majors = [row.cuda_major for row in matrix.driver_families if _numbers(driver) >= _numbers(row.floor)]
-    minors = [row.cuda for row in matrix.toolkit_drivers if majors and _major(row.cuda) == max(majors)]
-    return max(minors, key=_version, default=str(max(majors)) if majors else None)
-
-
-def jit_cuda_of_driver(matrix: Matrix, driver: str) -> str | None:
-    """The newest CUDA minor whose PTX the driver compiles: its toolkit shipped with this driver or an older one."""
-    minors = [row.cuda for row in matrix.toolkit_drivers if _numbers(driver) >= _numbers(row.driver)]
-    return max(minors, key=_version, default=None)
-
-
-def gpu_runs(archs: tuple[str, ...], gpu: str) -> bool:
-    """Whether code for `archs` runs on a GPU such as "sm_86" ("86" and "8.6" too).
-
-    A cubin runs on the same major from its own minor on, PTX on that capability and newer ones; code for sm_90a or
-    sm_100f runs on exactly that capability. No archs, no code: ask only where they were read.
-    """
-    capability = gpu_capability(gpu)
-    return capability is not None and any(_runs(arch, capability) for arch in archs)
-
-
-def gpu_capability(gpu: str) -> tuple[int, int] | None:
-    """(8, 6) of "sm_86", "86" or "8.6"; None for anything else."""
-    match = _GPU.fullmatch(gpu)
-    return (int(match[2]), int(match[3])) if match else None
-
-
-def _runs(arch: str, gpu: tuple[int, int]) -> bool:
-    match = _GPU.fullmatch(arch)
-    if match is None:
-        return False
-    code = (int(match[2]), int(match[3]))
-    if match[4]:
-        return code == gpu
-    if match[1] == "compute_":
-        return code <= gpu
-    return code[0] == gpu[0] and code[1] <= gpu[1]
 
 
 def cuda_matches(asked: str, cuda: str) -> bool:
@@ -286,13 +258,5 @@ def _project(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
 
 
-def _major(cuda: str) -> int:
-    return int(cuda.partition(".")[0])
-
-
 def _tag_major(tag: str) -> int:
     return int(tag.removeprefix("cu")[:2])  # "cu12" and "cu122" are both CUDA 12
-
-
-def _numbers(driver: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in driver.split("."))

@@ -1,0 +1,81 @@
+"""Which CUDA a driver runs, and which GPU runs what code. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from packaging.version import Version
+
+from stackfix.matrix.records import DriverFamily, Matrix
+
+CPU = "cpu"
+
+_GPU = re.compile(r"(sm_|compute_)?(\d+)\.?(\d)([af]?)")
+
+
+def major_of(cuda: str) -> int:
+    """The major of a CUDA version: 12 of "12.1"."""
+    return int(cuda.partition(".")[0])
+
+
+def driver_floor(matrix: Matrix, cuda: str) -> DriverFamily | None:
+    """The driver family of a CUDA version; None for "cpu" and for a major without a row."""
+    if cuda == CPU:
+        return None
+    return next((family for family in matrix.driver_families if family.cuda_major == major_of(cuda)), None)
+
+
+def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
+    """Whether a Linux driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
+
+    PTX of a newer minor than the driver's own needs a newer driver: see `jit_cuda_of_driver`.
+    """
+    if cuda == CPU:
+        return True
+    family = driver_floor(matrix, cuda)
+    return None if family is None else _numbers(driver) >= _numbers(family.floor)
+
+
+def newest_cuda_for_driver(matrix: Matrix, driver: str) -> str | None:
+    """The newest CUDA minor that a driver runs, "12.9" for 535.54.03; None for a driver older than all families."""
+    majors = [row.cuda_major for row in matrix.driver_families if _numbers(driver) >= _numbers(row.floor)]
+    minors = [row.cuda for row in matrix.toolkit_drivers if majors and major_of(row.cuda) == max(majors)]
+    return max(minors, key=Version, default=str(max(majors)) if majors else None)
+
+
+def jit_cuda_of_driver(matrix: Matrix, driver: str) -> str | None:
+    """The newest CUDA minor whose PTX the driver compiles: its toolkit shipped with this driver or an older one."""
+    minors = [row.cuda for row in matrix.toolkit_drivers if _numbers(driver) >= _numbers(row.driver)]
+    return max(minors, key=Version, default=None)
+
+
+def gpu_runs(archs: tuple[str, ...], gpu: str) -> bool:
+    """Whether code for `archs` runs on a GPU such as "sm_86" ("86" and "8.6" too).
+
+    A cubin runs on the same major from its own minor on, PTX on that capability and newer ones; code for sm_90a or
+    sm_100f runs on exactly that capability. No archs, no code: ask only where they were read.
+    """
+    capability = gpu_capability(gpu)
+    return capability is not None and any(_runs(arch, capability) for arch in archs)
+
+
+def gpu_capability(gpu: str) -> tuple[int, int] | None:
+    """(8, 6) of "sm_86", "86" or "8.6"; None for anything else."""
+    match = _GPU.fullmatch(gpu)
+    return (int(match[2]), int(match[3])) if match else None
+
+
+def _runs(arch: str, gpu: tuple[int, int]) -> bool:
+    match = _GPU.fullmatch(arch)
+    if match is None:
+        return False
+    code = (int(match[2]), int(match[3]))
+    if match[4]:
+        return code == gpu
+    if match[1] == "compute_":
+        return code <= gpu
+    return code[0] == gpu[0] and code[1] <= gpu[1]
+
+
+def _numbers(driver: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in driver.split("."))
