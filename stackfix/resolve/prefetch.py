@@ -140,13 +140,18 @@ class _Walk:
         if candidate is None or candidate.files[0].url != file.url:
             return []
         self._metadata[metadata.name] = metadata
-        return self._follow(candidate, metadata)
+        names = self._follow(candidate, metadata)
+        for name in names:      # an extra that is asked for only now adds to what its project was known to need
+            known, picked = self._metadata.get(name), self._picked.get(name)
+            if known is not None and picked is not None and self._extras.get(name):
+                names.extend(more for more in self._follow(picked, known) if more not in names)
+        return names
 
     def _follow(self, candidate: Candidate, metadata: CoreMetadata) -> list[str]:
         view = self._evidence.view(self._target)
         origin = FromFile(parent=candidate)
-        names: list[str] = []
+        names: dict[str, None] = {}
         for extra in (None, *sorted(self._extras.get(candidate.name, ()))):
             lines = [line for line in metadata.requires_dist if view.applies(line, extra)]
-            names.extend(self._expect(need for line in lines for need in needs_of(line, origin)))
-        return list(dict.fromkeys(names))
+            names.update(dict.fromkeys(self._expect(need for line in lines for need in needs_of(line, origin))))
+        return list(names)

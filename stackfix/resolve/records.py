@@ -133,6 +133,27 @@ class Lock:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One thing that the matrix says about a combination."""
+
+    about: str                      # key of the pair: "torch", "flash-attn", "driver"
+    holds: bool | None              # True: fits; False: does not; None: the matrix cannot tell
+    text: str                       # "flash-attn 2.6.3 has no prebuilt wheel for torch 2.9.1 …"
+    source: str
+    confidence: str                 # of the row: "certain", "high", "medium" or "low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`matrix why`: whether a combination fits, from the matrix alone, and each reason."""
+
+    fits: bool | None               # None: cannot tell
+    combination: tuple[tuple[str, str], ...]    # the pairs as asked
+    build: TorchBuild | None        # the torch build that was judged: the one that fits best, newest of equals
+    points: tuple[Point, ...]       # in the order of the pairs
+
+
 class NoConsistentStack(AnswerIsNo):
     """No stack meets the request. `causes` is minimal; `nearest` were solved with the same sources."""
 
