@@ -18,7 +18,7 @@ from stackfix.resolve.outside import matrix_exclusion
 from stackfix.resolve.pep508 import admits
 from stackfix.resolve.problem import needs_of
 from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
-from stackfix.resolve.records import ProjectPage, Target
+from stackfix.resolve.records import ProjectPage, Target, Watchable
 from stackfix.resolve.roots import preferred_versions, torch_need
 from stackfix.resolve.stack import Stack, expected_stack
 from stackfix.sources.records import CoreMetadata, IndexFile
@@ -45,7 +45,8 @@ class Prefetch:
                 for platform in request.platforms:
                     target = self._question.target(python, platform)
                     self._walks.append(_Walk(self._evidence, self._question, stack, target))
-            self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
+            if isinstance(self._evidence.index, Watchable):
+                self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
         expected = [name for walk in self._walks for name in walk.needs]
         self._ask((*names, *expected, *query.closure_hint(self._evidence.matrix, tuple(dict.fromkeys(names)))))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from packaging.version import Version
@@ -41,10 +41,12 @@ class Problem:
     only_requires: Mapping[str, tuple[str, ...]]    # requirement lines of those candidates that no index describes
     fixed: Mapping[str, Version]                    # stack level: torch, and flash-attn where it is in the first step
     preferred: Mapping[str, tuple[Version, ...]]
+    allowed: Mapping[str, frozenset[str]]           # projects of which the user allows only files with these sha256
     present: frozenset[str]                         # projects known to be in the stack: rules about them hold at once
     unusable: dict[str, Exclusion] = field(default_factory=dict)
     _dependencies: dict[Candidate, tuple[Need, ...]] = field(default_factory=dict)
     _exclusions: dict[Candidate, Exclusion | None] = field(default_factory=dict)
+    _restricted: dict[Candidate, Candidate | None] = field(default_factory=dict)
 
     def candidates(
         self, name: str, extra: str | None, needs: Sequence[Need], *, with_limits: bool = True
@@ -63,7 +65,10 @@ class Problem:
                 yield only
             return
         unknown = []
-        for candidate in self.project(name).candidates(needs, self.preferred.get(name, ())):
+        for found in self.project(name).candidates(needs, self.preferred.get(name, ())):
+            candidate = self.allowed_files(found) if name in self.allowed else found
+            if candidate is None:
+                continue
             if self._is_unknown_companion(candidate):
                 unknown.append(candidate)
             elif self.exclusion(candidate) is None:
@@ -71,6 +76,13 @@ class Problem:
         for candidate in unknown:       # last: what the matrix knows to fit goes before what only metadata claims
             if self.exclusion(candidate) is None:
                 yield candidate
+
+    def allowed_files(self, candidate: Candidate) -> Candidate | None:
+        """The candidate with the files whose hash the user allows; None where there is none."""
+        if candidate not in self._restricted:
+            files = tuple(file for file in candidate.files if file.sha256 in self.allowed[candidate.name])
+            self._restricted[candidate] = replace(candidate, files=files) if files else None
+        return self._restricted[candidate]
 
     def project(self, name: str) -> Project:
         """The project as the target sees it."""

@@ -220,6 +220,10 @@ def exclusions(problem: Problem, name: str, needs: Sequence[Need]) -> Iterator[E
     project = problem.project(name)
     for version in project.admitted(needs):
         candidate = project.candidate(version)
+        if candidate is not None and name in problem.allowed and problem.allowed_files(candidate) is None:
+            reason = "has no file with a sha256 that the request allows"
+            yield Exclusion(version=str(version), kind="index", reason=reason, source=f"index page of {name}")
+            continue
         found = project.exclusion(version) if candidate is None else problem.exclusion(candidate)
         if found is not None:
             yield found

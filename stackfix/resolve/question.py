@@ -87,6 +87,16 @@ class Question:
         """What was asked that leaves files out for every target: glibc, upload date."""
         return (*self.ask("glibc"), *self.ask("exclude-newer"))
 
+    def allowed_hashes(self, view: TargetView) -> dict[str, frozenset[str]]:
+        """The only sha256 that the user's lines allow, by project, where a line states any."""
+        allowed: dict[str, frozenset[str]] = {}
+        for requirement in self.request.requirements:
+            parsed = parse_requirement(requirement.text) if requirement.hashes else None
+            if parsed is not None and view.applies(requirement.text, None):
+                name, hashes = normalise(parsed.name), frozenset(requirement.hashes)
+                allowed[name] = allowed.get(name, hashes) & hashes
+        return allowed
+
     def target(self, python: str, platform: str) -> Target:
         """The target of one Python and platform."""
         return Target(python=python, platform=platform, glibc=self.request.glibc)

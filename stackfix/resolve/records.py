@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.matrix.records import TorchBuild
@@ -201,12 +201,6 @@ class ProjectPage(Protocol):
 class Index(Protocol):
     """What resolve needs of the package index. Blocking calls; prefetches return at once and never raise."""
 
-    def watch(
-        self, *, on_page: Callable[[ProjectPage], None] | None = None,
-        on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None,
-    ) -> None:
-        """Call these, from any thread, as soon as an answer is there: a place to prefetch what follows."""
-
     def prefetch_pages(self, names: tuple[str, ...]) -> None:
         """Start fetching these projects' pages."""
 
@@ -218,6 +212,17 @@ class Index(Protocol):
 
     def metadata(self, file: IndexFile) -> CoreMetadata:
         """Metadata of a wheel, or static metadata of an sdist. Raises a StackfixError about that file."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """An index that tells of answers as they come. One that does not is only slower."""
+
+    def watch(
+        self, *, on_page: Callable[[ProjectPage], None] | None = None,
+        on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None,
+    ) -> None:
+        """Call these, from any thread, as soon as an answer is there: a place to prefetch what follows."""
 
 
 class Releases(Protocol):

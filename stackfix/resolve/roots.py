@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from packaging.version import Version
@@ -53,7 +52,7 @@ def closure_problem(
     return Problem(
         evidence=evidence, target=target, build=build, roots=tuple(roots), limits=limits, only=only,
         only_exclusions={FLASH_ATTN: given.why_not}, only_requires=given.requires, fixed=fixed,
-        preferred=preferred_versions(evidence, question, build),
+        preferred=preferred_versions(evidence, question, build), allowed=question.allowed_hashes(view),
         present=frozenset(need.name for need in roots),
     )
 
@@ -176,8 +175,3 @@ def asked_by(need: Need) -> str:
     if isinstance(need.origin, FromStack):
         return need.origin.part
     return need.origin.parent.name
-
-
-def with_files(candidate: Candidate, files: Iterator[IndexFile]) -> Candidate:
-    """The candidate with other files."""
-    return replace(candidate, files=tuple(files))
