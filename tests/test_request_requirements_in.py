@@ -80,6 +80,8 @@ CASES: Mapping[str, Files] = {
     "quoted name": {"r.in": "-r 'with space.in'\n", "with space.in": "b\n"},
     "index settings": {"r.in": "--index-url https://a/simple\n--extra-index-url https://b/simple\na\n"},
     "index settings on one line": {"r.in": "-i https://a/simple --extra-index-url=https://b/simple\na\n"},
+    "addresses": {"r.in": "x @ https://h/x-1-py3-none-any.whl\n"
+                          "y[a]@ https://h/y.whl#sha256=0 ; python_version > '3'\n"},
     "empty": {"r.in": ""},
     "hashes required": {"r.in": "--require-hashes\na==1\n"},
     "spaces": {"r.in": "  torch  \n\ttransformers\t\n"},
@@ -186,7 +188,6 @@ def test_index_settings_of_two_files() -> None:
         ("x-1-py3-none-any.whl", "a path or an address", "name==version"),
         ("https://h/x.whl", "a path or an address", "name==version"),
         ("git+https://h/x", "a path or an address", "name==version"),
-        ("x @ https://h/x.whl", "x is asked for by address", "x==version"),
         ("torch = 2", "is not a requirement", "name>=1.0"),
         ("torch>=2.x.y", "is not a requirement", "name>=1.0"),
         ("tor ch", "is not a requirement", "name>=1.0"),
@@ -211,6 +212,20 @@ def test_the_way_to_a_nested_fault_is_told(tmp_path: Path) -> None:
     loop = refused(tmp_path, {"r.in": "-r b.in\n", "b.in": "\n-c r.in\n"})
     assert loop.reason == "includes itself"
     assert "b.in line 2" in loop.thing
+
+
+def test_an_address_takes_the_hash_of_its_line(tmp_path: Path) -> None:
+    found = read(tmp_path, {"r.in": f"""
+        x @ https://h/x-1-py3-none-any.whl --hash=sha256:{DIGEST}
+        y[a] @ https://h/y-1-py3-none-any.whl#sha256={DIGEST} ; python_version > '3'
+        z @ https://h/z-1-py3-none-any.whl ; python_version > '3' \\
+            --hash=sha256:{DIGEST}
+    """})
+    assert [requirement.text for requirement in found.requirements] == [
+        f"x @ https://h/x-1-py3-none-any.whl#sha256={DIGEST}",
+        f"y[a] @ https://h/y-1-py3-none-any.whl#sha256={DIGEST} ; python_version > '3'",
+        f"z @ https://h/z-1-py3-none-any.whl#sha256={DIGEST} ; python_version > '3'",
+    ]
 
 
 def test_a_constraint_has_no_extras(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ else:
     import tomli as tomllib
 
 
+INSTALLED = {"einops-0.8.1.dist-info", "filelock-3.29.0.dist-info", "flash_attn-2.5.8.dist-info",
+             "tiny_server-1.0.dist-info", "torch-2.3.1.dist-info"}
+
+
 def parsed(*packages: LockedPackage, target: Target = HERE, second_step: str | None = None) -> Pylock:
     return Pylock.from_dict(tomllib.loads(render_pylock(target_lock(packages, target), second_step=second_step)))
 
@@ -154,9 +158,34 @@ def test_uv_installs_it_with_hashes(servers: Loopback, tmp_path: Path) -> None:
     path.write_text(render_pylock(target_lock(sample_packages(servers))), encoding="utf-8")
     done = uv_install(path, tmp_path, "--require-hashes")
     assert done.status == 0, done
-    found = {folder.name for folder in (tmp_path / "target").glob("*.dist-info")}
-    assert found == {"einops-0.8.1.dist-info", "filelock-3.29.0.dist-info", "flash_attn-2.5.8.dist-info",
-                     "tiny_server-1.0.dist-info", "torch-2.3.1.dist-info"}
+    assert {folder.name for folder in (tmp_path / "target").glob("*.dist-info")} == INSTALLED
+
+
+def pip_install(pylock: Path, tmp_path: Path) -> Run:
+    """The same through pip, where pip can read it; it asks no index either."""
+    said = run([sys.executable, "-m", "pip", "install", "--help"], cwd=tmp_path)
+    if "pylock.toml" not in said.stdout:
+        pytest.skip("this pip cannot read pylock.toml")
+    return run([sys.executable, "-m", "pip", "install", "--target", tmp_path / "target", "--no-index",
+                "--no-cache-dir", "-r", pylock], cwd=tmp_path)
+
+
+def test_pip_installs_it(servers: Loopback, tmp_path: Path) -> None:
+    path = tmp_path / "pylock.toml"
+    path.write_text(render_pylock(target_lock(sample_packages(servers))), encoding="utf-8")
+    done = pip_install(path, tmp_path)
+    assert done.status == 0, done
+    assert {folder.name for folder in (tmp_path / "target").glob("*.dist-info")} == INSTALLED
+
+
+def test_pip_refuses_an_altered_hash(servers: Loopback, tmp_path: Path) -> None:
+    text = render_pylock(target_lock(sample_packages(servers)))
+    digest = text.rpartition('sha256 = "')[2][:64]
+    path = tmp_path / "pylock.toml"
+    path.write_text(text.replace(digest, ("0" if digest[0] != "0" else "1") + digest[1:]), encoding="utf-8")
+    done = pip_install(path, tmp_path)
+    assert done.status != 0
+    assert "DO NOT MATCH THE HASHES" in done.stderr
 
 
 def test_uv_refuses_an_altered_hash(servers: Loopback, tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def read_line(
     """Adds one line to `reading`; yields (file, whether a constraint) for each file it includes."""
     where = f"{name} line {line.number}"
     if line.requirement:
-        text, hashes = requirement_text(line.requirement, where, constraint=constraint), hashes_of(line, where)
+        hashes = hashes_of(line, where)
+        text = requirement_text(line.requirement, where, hashes, constraint=constraint)
         reading.requirements.append(Requirement(text=text, origin=where, constraint=constraint, hashes=hashes))
         return
     for option, value in options_of(line, where):
@@ -135,8 +136,8 @@ def options_of(line: LogicalLine, where: str) -> Iterator[tuple[str, str]]:
         yield option, value
 
 
-def requirement_text(text: str, where: str, *, constraint: bool) -> str:
-    """The requirement, checked to be PEP 508 by name.
+def requirement_text(text: str, where: str, hashes: tuple[str, ...], *, constraint: bool) -> str:
+    """The requirement, checked to be PEP 508; the address in `name @ URL` with the line's one hash in its fragment.
 
     Raises BadInput, which shows no address: it may hold what a variable stands for.
     """
@@ -150,12 +151,11 @@ def requirement_text(text: str, where: str, *, constraint: bool) -> str:
     except (InvalidRequirement, RecursionError) as error:
         reason = str(error).splitlines()[0] if "://" not in text else "not a PEP 508 requirement"
         raise BadInput(where, f"is not a requirement: {reason}", "write it as `name>=1.0`") from error
-    if parsed.url is not None:
-        raise BadInput(where, f"{parsed.name} is asked for by address; only the index is locked from",
-                       f"write `{parsed.name}==version`")
     if constraint and parsed.extras:
         raise BadInput(where, f"a constraint cannot have extras: {parsed.name}[{','.join(sorted(parsed.extras))}]",
                        f"write `{parsed.name}{parsed.specifier}`")
+    if parsed.url is not None and "#" not in parsed.url and len(hashes) == 1:
+        return text.replace(parsed.url, f"{parsed.url}#sha256={hashes[0]}")
     return text
 
 
