@@ -8,6 +8,7 @@ from typing import Any
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Drift, Matrix, TorchBuild
+from stackfix.resolve.records import Verdict
 
 HEADINGS = ("torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver")
 
@@ -113,3 +114,32 @@ def drift_lines(found: Sequence[Drift]) -> Iterator[str]:
             f"the index says {drift.found or 'nothing'}{seen}"
         )
     yield f"{len(found)} places differ" if found else "the matrix and the index agree where both could be read"
+
+
+VERDICTS = {True: "fits", False: "does not fit", None: "cannot tell"}
+MARKS = {True: "yes", False: "no ", None: "?  "}
+
+
+def why_document(verdict: Verdict) -> dict[str, Any]:
+    """`matrix why --json`: the verdict ("fits", "does not fit", "cannot tell"), the build that was judged, each reason."""
+    build = verdict.build
+    return {
+        "verdict": VERDICTS[verdict.fits],
+        "combination": dict(verdict.combination),
+        "build": None if build is None else {
+            "torch": build.version, "cuda": build.cuda, "platform": build.platform, "index": build.index,
+        },
+        "points": [asdict(point) for point in verdict.points],
+    }
+
+
+def why_lines(verdict: Verdict) -> Iterator[str]:
+    """The verdict, then each reason with its source and confidence."""
+    combination = ", ".join(f"{key} {value}" for key, value in verdict.combination)
+    yield f"{combination}: {VERDICTS[verdict.fits]}"
+    if verdict.build is not None:
+        build = verdict.build
+        cuda = "CPU build" if build.cuda == query.CPU else f"CUDA {build.cuda}"
+        yield f"judged: torch {build.version}, {cuda}, {build.platform}, {build.index} index"
+    for point in verdict.points:
+        yield f"  {MARKS[point.holds]} {point.text} [{point.source}; confidence {point.confidence}]"
