@@ -49,7 +49,7 @@ def by_pip(path: Path) -> list[tuple[str, bool, tuple[str, ...], int]]:
     for parsed in parse_requirements(str(path), session=cast("PipSession", None)):
         hashes = (parsed.options or {}).get("hashes", {}).get("sha256", [])
         line = int(parsed.comes_from.rpartition("(line ")[2].rstrip(")"))
-        found.append((parsed.requirement, parsed.constraint, tuple(sorted(hashes)), line))
+        found.append((parsed.requirement.strip(), parsed.constraint, tuple(sorted(set(hashes))), line))
     return found
 
 
@@ -175,6 +175,7 @@ def test_index_settings_of_two_files() -> None:
         ("--use-feature=x", "--use-feature is not honoured", "take it out"),
         ("-x", "-x is not honoured", "take it out"),
         ("--requirement", "--requirement is given no value", ""),
+        ("-c a.txt -r b.txt", "includes a file among other options", "a line of its own"),
         ("-r", "-r is given no value", ""),
         ("--index-url=", "--index-url is given no value", ""),
         ("-r https://x/r.txt", "-r names an address", "download"),

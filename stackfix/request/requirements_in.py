@@ -107,7 +107,11 @@ def read_line(
         text = requirement_text(line.requirement, where, hashes, constraint=constraint)
         reading.requirements.append(Requirement(text=text, origin=where, constraint=constraint, hashes=hashes))
         return
-    for option, value in options_of(line, where):
+    options = tuple(options_of(line, where))
+    if len(options) > 1 and any(VALUE_OPTIONS[option] in {"requirement", "constraint"} for option, _ in options):
+        # pip would read one of them and pass over the rest in silence
+        raise BadInput(where, "includes a file among other options", "write each on a line of its own")
+    for option, value in options:
         kind = VALUE_OPTIONS[option]
         if kind in {"requirement", "constraint"}:
             if ADDRESS.match(value):
