@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stackfix.errors import BadInput
 from stackfix.write.clean import comment_text, locked_url, one_line
 
 
@@ -33,7 +34,8 @@ def test_a_url_as_a_lockfile_holds_it(url: str, locked: str) -> None:
         ("stackfix lock --index-url https://u:p@h/simple", "stackfix lock --index-url https://h/simple"),
         ("stackfix lock --index-url=https://u:p@h/simple", "stackfix lock --index-url=https://h/simple"),
         ("lock --with 'a @ https://tok@h/a.whl' https://u:p@g/", "lock --with 'a @ https://h/a.whl' https://g/"),
-        ("-r /root/secret/deps.in -o ~/out", "-r deps.in -o out"),
+        ("-r /home/me/deps.in -o ~/out", "-r deps.in -o out"),
+        ("--with 'x @ file:///home/me/x.whl'", "--with 'x @ file:x.whl'"),
         ("-r ../deps.in", "-r ../deps.in"),
         ("-o 'C:\\Users\\me\\out'", "-o 'out'"),
         ("a\r\nb\x0bc\u2028d", "a b c d"),
@@ -43,6 +45,13 @@ def test_a_url_as_a_lockfile_holds_it(url: str, locked: str) -> None:
 )
 def test_a_comment_as_a_lockfile_holds_it(text: str, clean: str) -> None:
     assert comment_text(text) == clean
+
+
+@pytest.mark.parametrize("url", ["file:///home/me/a.whl", "ftp://h/a.whl", "a.whl", "javascript:x", "https://[h/a.whl",
+                                 "https:///a.whl", ""])
+def test_an_address_that_others_cannot_reach_is_not_locked(url: str) -> None:
+    with pytest.raises(BadInput, match="only an http or https address can be locked"):
+        locked_url(url)
 
 
 @given(st.text())

@@ -11,6 +11,7 @@ from stackfix.sources.records import IndexFile
 
 USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"@]*(?:@[^/\s'\"@]*)*@")
 ABSOLUTE_PATH = re.compile(r"(?P<before>^|[\s='\"])(?P<path>(?:~|/|[A-Za-z]:\\)[^\s'\"]*)")
+FILE_ADDRESS = re.compile(r"file:/[^\s'\"]*?(?P<name>[^\s'\"/]*)/*(?=[\s'\"]|$)", re.IGNORECASE)
 SECRET_KEY = re.compile(r"token|secret|passw|credential|signature|api.?key|^sig$|^key$|auth", re.IGNORECASE)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -33,7 +34,7 @@ def without_absolute_paths(text: str) -> str:
         name = PureWindowsPath(path).name if "\\" in path else PurePosixPath(path).name
         return match["before"] + (name or ".")
 
-    return ABSOLUTE_PATH.sub(cut, text)
+    return ABSOLUTE_PATH.sub(cut, FILE_ADDRESS.sub(lambda match: f"file:{match['name']}", text))
 
 
 def comment_text(text: str) -> str:
@@ -42,12 +43,17 @@ def comment_text(text: str) -> str:
 
 
 def locked_url(url: str) -> str:
-    """`url` as a lockfile holds it: no credentials, no fragment, `+` as %2B.
+    """`url` as a lockfile holds it: no credentials, no fragment, `+` as %2B. Raises BadInput for one of this machine.
 
     A query with a secret in it goes too: what is left may then not download, but it gives nothing away.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
     host = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in {"http", "https"} or not host:
+        raise BadInput(comment_text(url) or "a file without address", "only an http or https address can be locked")
     # `{` is quoted too: installers replace `${NAME}` from the environment
     path = quote(parts.path, safe="/%:@!$&'()*,;=~-._")
     query = quote(parts.query, safe="%=&;:,/?@!$'()*~-._")
