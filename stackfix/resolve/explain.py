@@ -85,16 +85,17 @@ def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]
             least, asks = alone, involved
     for asked in reversed(list(asks)):
         fewer = [one for one in asks if one != asked]
-        found = trials.solve(_only(failure.question.request, fewer))
+        request = _only(failure.question.request, fewer)
+        found = trials.solve(without(request, asked) if asked.kind == "no-flash-attn" else request)
         if isinstance(found, Failure):
             least, asks = found, fewer
     return least, asks
 
 
 def _only(request: StackRequest, asks: list[Asked]) -> StackRequest:
-    """The request with nothing asked but these."""
+    """The request with nothing asked but these. `--no-flash-attn` stays: it makes nothing impossible that is not so."""
     for asked in parse_request(request).asks:
-        if asked not in asks:
+        if asked not in asks and asked.kind != "no-flash-attn":
             request = without(request, asked)
     return request
 

@@ -153,7 +153,7 @@ class Propagation:
         return self.problem.candidates(need.name, need.extra, needs, with_limits=False)
 
     def _clash(self, bucket: Sequence[Need]) -> Clash:
-        needs = self._fewest(bucket[0], self._with_limits(bucket), lambda found: not found)
+        needs = self._fewest(bucket[0], self._with_limits(bucket), lambda found: not found) or (bucket[0],)
         name = bucket[0].name
         return Clash(
             problem=self.problem, name=name, needs=needs, exclusions=tuple(exclusions(self.problem, name, needs)),

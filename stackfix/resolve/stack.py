@@ -211,19 +211,17 @@ def has_torch(evidence: Evidence, stack: Stack, target: Target) -> bool:
     return evidence.project(TORCH, target).candidate(stack.version) is not None
 
 
-def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> list[tuple[str, ...]]:
-    """Sets of Pythons to lock for: the asked ones, else the running one, then the others that have wheels, newest first."""
+def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> Iterator[tuple[str, ...]]:
+    """Sets of Pythons to lock for: those asked for, else the default one, then others that have wheels, newest first."""
     request = question.request
     if request.pythons:
-        return [request.pythons]
+        yield request.pythons
+        return
     known = {python for build in evidence.matrix.torch for python in build.pythons}
     known.update(_pythons_on_index(evidence, stack))
-    ordered = sorted(known - {request.default_python}, key=_minor, reverse=True)
-    choices = [request.default_python, *ordered]
-    return [
-        (python,) for python in choices
-        if all(has_torch(evidence, stack, question.target(python, p)) for p in request.platforms)
-    ]
+    for python in (request.default_python, *sorted(known - {request.default_python}, key=_minor, reverse=True)):
+        if all(has_torch(evidence, stack, question.target(python, platform)) for platform in request.platforms):
+            yield (python,)
 
 
 def _pythons_on_index(evidence: Evidence, stack: Stack) -> Iterator[str]:

@@ -33,7 +33,7 @@ class TargetView:
         self.machine = machine_of(target.platform)
         self.environment = marker_environment(target, self.machine)
         self.python_full_version = self.environment["python_full_version"]
-        self._ranks = {tag: rank for rank, tag in enumerate(supported_tags(target, self.machine))}
+        self._ranks: dict[str, int] = {}
         self._triples: dict[str, int | None] = {}
         self._pythons: dict[str, bool] = {}
         self._applies: dict[tuple[str, str | None], bool] = {}
@@ -54,6 +54,8 @@ class TargetView:
         return (best, -int(build.group(1)), build.group(2)) if build else (best, 0, "")
 
     def _best_rank(self, tags: str) -> int | None:
+        if not self._ranks:     # late: many targets are only asked for their markers
+            self._ranks = {tag: rank for rank, tag in enumerate(supported_tags(self.target, self.machine))}
         interpreters, abis, platforms = (part.split(".") for part in tags.lower().split("-"))
         ranks = (
             self._ranks.get(f"{interpreter}-{abi}-{platform}")
