@@ -9,6 +9,7 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.resolve.records import TargetLock
+from stackfix.write.compare import compare
 from stackfix.write.files import PlannedFile, plan_files, write_files
 from tests.lock_samples import COMMAND, HERE, NOWHERE, TAG, index_file, lock_of, package, sample_packages, target_lock
 
@@ -87,6 +88,25 @@ def test_files_are_written_and_written_again(tmp_path: Path) -> None:
     assert found == {file.path: file.text for file in files}
     write_files(tmp_path / "new" / "folder", [PlannedFile(path="requirements.txt", text="other\n")])
     assert (tmp_path / "new" / "folder" / "requirements.txt").read_text() == "other\n"
+
+
+def test_a_second_step_that_is_none_any_more_goes(tmp_path: Path) -> None:
+    old = plan_files(lock_of(two_step()), formats=("requirements", "pylock"), name=None, command=COMMAND)
+    write_files(tmp_path, old)
+    others = {"requirements-flash-attn-train.txt": "# second step of: requirements-train.txt\n",
+              "requirements-flash-attn-mine.txt": "flash-attn\n# second step of: requirements.txt\n"}
+    for name, text in others.items():
+        (tmp_path / name).write_text(text)
+    write_files(tmp_path, plan_files(lock_of(plain()), formats=("constraints",), name=None, command=COMMAND))
+    assert (tmp_path / "requirements-flash-attn.txt").exists()
+    new = plan_files(lock_of(plain()), formats=("requirements",), name=None, command=COMMAND)
+    difference = compare(tmp_path, new)[-1]
+    assert (difference.path, difference.found) == (
+        "requirements-flash-attn.txt", "# second step of: requirements.txt")
+    write_files(tmp_path, new)
+    assert not (tmp_path / "requirements-flash-attn.txt").exists()
+    assert compare(tmp_path, new) == ()
+    assert {name: (tmp_path / name).read_text() for name in others} == others
 
 
 def test_an_input_is_never_overwritten(tmp_path: Path) -> None:

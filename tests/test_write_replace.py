@@ -69,6 +69,23 @@ def test_a_failed_move_takes_the_earlier_ones_back(
     assert tree(tmp_path) == before
 
 
+def test_a_name_is_removed_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_bytes(b"old a")
+    replace_files(tmp_path, {"a.txt": None, "b.txt": b"new b", "gone.txt": None})
+    assert tree(tmp_path) == {"b.txt": b"new b"}
+    real: Callable[[Path], Path | None] = module.save_aside
+
+    def fail(place: Path) -> Path | None:
+        if place.name == "c.txt":
+            raise OSError(5, "Input/output error", str(place))
+        return real(place)
+
+    monkeypatch.setattr(module, "save_aside", fail)
+    with pytest.raises(Unreachable, match="Input/output error"):
+        replace_files(tmp_path, {"b.txt": None, "c.txt": b"new c"})
+    assert tree(tmp_path) == {"b.txt": b"new b"}
+
+
 def test_an_interrupt_takes_the_earlier_ones_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_bytes(b"old a")
     real: Callable[[Path], Path | None] = module.save_aside

@@ -12,6 +12,7 @@ from stackfix.write.names import check_name, constraints_name, pylock_name, requ
 from stackfix.write.records import PlannedFile
 from stackfix.write.replace import replace_files
 from stackfix.write.requirements import render_requirements, requirements_entries
+from stackfix.write.stale import stale_second_steps
 
 FORMATS = ("requirements", "pylock", "constraints")
 DEFAULT_FORMATS = ("requirements", "pylock")
@@ -68,9 +69,12 @@ def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command
 def write_files(directory: Path, files: Iterable[PlannedFile], *, inputs: Iterable[Path] = ()) -> None:
     """Writes all files into `directory`, or none: on a failure what was there before is put back.
 
-    `inputs` are files the request was read from; one of them is never overwritten. Raises BadInput or Unreachable.
+    A second step that these files no longer have is removed. `inputs` are files the request was read from; one of
+    them is never overwritten. Raises BadInput or Unreachable.
     """
-    contents = {file.path: file.text.encode() for file in files}
+    planned = tuple(files)
+    contents: dict[str, bytes | None] = {file.path: file.text.encode() for file in planned}
+    contents |= dict.fromkeys(name for name, _, _ in stale_second_steps(directory, planned))
     kept = {path.resolve() for path in inputs}
     for name in contents:
         if (directory / name).resolve() in kept:

@@ -13,25 +13,29 @@ from pathlib import Path
 from stackfix.errors import Unreachable
 
 
-def replace_files(directory: Path, contents: Mapping[str, bytes]) -> None:
-    """Gives each name in `directory` its new bytes, all or none. Raises Unreachable and leaves what was there.
+def replace_files(directory: Path, contents: Mapping[str, bytes | None]) -> None:
+    """Gives each name in `directory` its new bytes (None: removes it), all or none.
+
+    Raises Unreachable and leaves what was there.
 
     Each file is written beside its place and moved in once all are on disk, so no reader sees half a file. A kill
     between two moves leaves whole files, some of them still the old ones.
     """
     made: list[Path] = []
-    beside: dict[Path, Path] = {}
+    beside: dict[Path, Path | None] = {}
     try:
         make_folder(directory, made)
         for name, content in contents.items():
             place = place_of(directory, name)
-            if current_bytes(place) != content:
-                beside[place] = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
-                write_new(beside[place], content, like=place)
+            if content is None:
+                beside[place] = None
+            elif current_bytes(place) != content:
+                new = beside[place] = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
+                write_new(new, content, like=place)
         move_in(beside)
         sync_folders({place.parent for place in beside})
     except BaseException as error:
-        discard(beside.values())
+        discard(new for new in beside.values() if new)
         for folder in reversed(made):
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -91,13 +95,16 @@ def write_new(path: Path, content: bytes, *, like: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def move_in(beside: Mapping[Path, Path]) -> None:
-    """Moves each new file to its place; where one move fails the earlier ones are taken back."""
+def move_in(beside: Mapping[Path, Path | None]) -> None:
+    """Moves each new file to its place, removes where there is none; on a failure all is taken back."""
     saved: dict[Path, Path | None] = {}
     try:
         for place, new in beside.items():
             saved[place] = save_aside(place)
-            new.replace(place)
+            if new is None:
+                place.unlink(missing_ok=True)
+            else:
+                new.replace(place)
     except BaseException:
         put_back(saved)
         raise
