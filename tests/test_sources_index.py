@@ -132,14 +132,16 @@ def test_an_index_with_an_etag_is_asked_whether_it_changed(tmp_path: Path, open_
 
     with RawServer(tagged) as server:
         for _ in range(3):
-            assert open_index(server.url).page("demo").version_strings() == ("1.0",)
+            with open_index(server.url) as index:
+                assert index.page("demo").version_strings() == ("1.0",)
         assert server.header("if-none-match") == [None, '"v1"', '"v1"']
 
 
 def test_a_fresh_page_is_not_asked_again_unless_refreshed(tmp_path: Path, open_index: Open) -> None:
     with loopback(tmp_path, cache_headers=True) as server:
         for _ in range(3):
-            open_index(server.url).page("demo")
+            with open_index(server.url) as index:
+                index.page("demo")
         assert len(pages_asked(server)) == 1
         open_index(server.url, refresh=True).page("demo")
         assert len(pages_asked(server)) == 2
@@ -148,8 +150,8 @@ def test_a_fresh_page_is_not_asked_again_unless_refreshed(tmp_path: Path, open_i
 def test_an_index_without_cache_headers_is_asked_for_pages_alone(tmp_path: Path, open_index: Open) -> None:
     with loopback(tmp_path) as server:
         for _ in range(2):
-            index = open_index(server.url)
-            assert index.metadata(index.page("demo").files("1.0")[0]).requires_dist == ("base>=1",)
+            with open_index(server.url) as index:
+                assert index.metadata(index.page("demo").files("1.0")[0]).requires_dist == ("base>=1",)
         files = [path for _, path, _ in server.requests if path.startswith("/files/")]
         assert len(pages_asked(server)) == 2
         assert len(files) <= 2  # one run's worth: .metadata, and perhaps the end of the wheel
@@ -158,9 +160,9 @@ def test_an_index_without_cache_headers_is_asked_for_pages_alone(tmp_path: Path,
 def test_offline_uses_what_is_there_and_names_what_is_not(tmp_path: Path, open_index: Open) -> None:
     with loopback(tmp_path) as server:
         url = server.url
-        index = open_index(url)
-        file = index.page("demo").files("1.0")[0]
-        found = index.metadata(file)
+        with open_index(url) as index:
+            file = index.page("demo").files("1.0")[0]
+            found = index.metadata(file)
     offline = open_index(url, offline=True)
     assert offline.page("demo").files("1.0") == (file,)
     assert offline.metadata(file) == found
@@ -172,7 +174,8 @@ def test_offline_uses_what_is_there_and_names_what_is_not(tmp_path: Path, open_i
 
 def test_the_cache_serves_another_run_only_with_sound_entries(tmp_path: Path, open_index: Open) -> None:
     with loopback(tmp_path, cache_headers=True) as server:
-        open_index(server.url).page("demo")
+        with open_index(server.url) as index:
+            index.page("demo")
         for path in (tmp_path / "cache").rglob("*"):
             if path.is_file():
                 path.write_bytes(path.read_bytes()[:-20])
@@ -304,6 +307,7 @@ def test_a_login_is_used_and_shown_nowhere(tmp_path: Path, open_index: Open) -> 
         with pytest.raises(NoSuchProject) as fault:
             index.page("none")
         assert "s3cret" not in f"{fault.value} {fault.value!r}"
+        index.close()
     for path in (tmp_path / "cache").rglob("*"):
         assert path.is_dir() or b"me:s3cret" not in path.read_bytes()
 

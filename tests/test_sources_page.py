@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stackfix.sources.errors import BadPage
 from stackfix.sources.page import Page, parse_page
 from stackfix.sources.page_html import tags
+from stackfix.sources.page_json import find_entries
 from tests.sources_servers import JSON, page_json
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -152,6 +153,47 @@ def test_an_html_page_becomes_the_same_records() -> None:
 def test_an_html_name_that_is_a_path_is_refused() -> None:
     with pytest.raises(BadPage, match="impossible name"):
         parse(b'<a href="https://x/%2E%2E%2Fdemo-1.0-py3-none-any.whl">x</a>', "text/html")
+
+
+TRAPS = ('"filename":"x"', '{"filename": "demo-1.0.tar.gz"}', "}", "{", '"', "\\")
+FIELDS = st.fixed_dictionaries({
+    "filename": st.sampled_from(["demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz", "demo-2.0.zip", "demo-1.0{}.tar.gz"]),
+    "url": st.just("x"), "hashes": st.dictionaries(st.sampled_from(["sha256", "md5"]), st.sampled_from([A, B])),
+}, optional={
+    "yanked": st.booleans() | st.text() | st.sampled_from(TRAPS),
+    "core-metadata": st.booleans() | st.just({"sha256": A}), "size": st.integers(), "requires-python": st.text(),
+})
+
+
+@given(files=st.lists(FIELDS.flatmap(lambda file: st.permutations(list(file.items())).map(dict)), max_size=5),
+       ascii_only=st.booleans(), compact=st.booleans(), last=st.booleans())
+def test_the_search_finds_what_decoding_finds(
+    files: list[dict[str, Any]], ascii_only: bool, compact: bool, last: bool,
+) -> None:
+    frame: dict[str, Any] = {"meta": {"api-version": "1.1"}, "name": "demo"}
+    page = {**frame, "files": files} if last else {"files": files, **frame}
+    text = json.dumps(page, ensure_ascii=ascii_only, separators=(",", ":") if compact else None)
+    found = find_entries(text)
+    if found is None:
+        assert not files or text.count('"filename"') != len(files)
+        return
+    assert found[0] == {**page, "files": []}
+    assert [found[1].entry(number) for number in range(len(files))] == files
+
+
+@pytest.mark.parametrize("cut", range(1, 300, 7))
+def test_a_page_that_was_cut_anywhere_is_noticed(cut: int) -> None:
+    whole = page_json("demo", row("demo-1.0-py3-none-any.whl", **{"core-metadata": {"sha256": B}}), row("demo-2.0.zip"))
+    with pytest.raises(BadPage, match="cut short"):
+        parse(whole[:-cut])
+
+
+def test_a_damaged_entry_is_an_error_about_that_file() -> None:
+    rows = [row(f"demo-{number}.0.zip", mark=number) for number in (1, 2, 3)]
+    page = parse(page_json("demo", *rows).replace(b'"mark": 2', b'"mark" 2'))
+    assert [len(page.files(version)) for version in ("1.0", "3.0")] == [1, 1]
+    with pytest.raises(BadPage, match=r"demo-2\.0\.zip' that is no valid JSON"):
+        page.files("2.0")
 
 
 @pytest.mark.parametrize("broken", [

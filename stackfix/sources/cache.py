@@ -116,7 +116,9 @@ class Cache:
     def _write(self, kind: str, key: str, about: Mapping[str, object], content: bytes) -> None:
         if self.problem is not None:
             return
-        rest = json.dumps(about, sort_keys=True).encode() + b"\n" + content
+        line = json.dumps(about, sort_keys=True).encode() + b"\n"
+        digest = hashlib.sha256(line)
+        digest.update(content)
         path = self._path(kind, key)
         beside = path.with_name(f".{key}.{os.getpid()}.{threading.get_ident()}")
         try:
@@ -124,7 +126,7 @@ class Cache:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-                    stream.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+                    stream.writelines((digest.hexdigest().encode(), b"\n", line, content))
                 os.replace(beside, path)
             finally:
                 self._remove(beside)

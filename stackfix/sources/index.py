@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
 from stackfix.sources.cache import Cache, KeptPage
@@ -24,6 +24,7 @@ from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
 
 WORKERS = 50
+T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -47,6 +48,7 @@ class PackageIndex:
         self._lock = threading.Lock()
         self._pages: dict[str, Task[Page]] = {}
         self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
+        self._keeping: list[Task[None]] = []
         self._done = 0
         self._on_page: Callable[[Page], None] | None = None
         self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
@@ -96,7 +98,9 @@ class PackageIndex:
         return found
 
     def close(self) -> None:
-        """Cancel what is under way and drop all connections."""
+        """Cancel what is under way, drop all connections, and finish what is being kept."""
+        for task in self._keeping:
+            task.result()
         self._workers.close(Closed("index"))
         self.transport.close()
 
@@ -107,7 +111,7 @@ class PackageIndex:
                  trace: TracebackType | None) -> None:
         self.close()
 
-    def _start(self, work: Callable[[], CoreMetadata]) -> Task[CoreMetadata]:
+    def _start(self, work: Callable[[], T]) -> Task[T]:
         task = Task(work)
         self._workers.submit(task)
         return task
@@ -184,7 +188,9 @@ class PackageIndex:
         if answer.status != OK:
             raise refused(answer, url)
         page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
-        self.cache.keep_page(url, final=answer.url, headers=answer.headers, content=answer.body)
+        # Nobody waits for the disk: close() sees to what is left.
+        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body)
+        self._keeping.append(self._start(keep))
         return page
 
     def _tell(self, more: int) -> None:

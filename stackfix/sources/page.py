@@ -6,12 +6,11 @@ their file names, cheaply, and are checked and turned into records only when som
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 from stackfix.sources.address import resolve_link
 from stackfix.sources.errors import BadPage
+from stackfix.sources.page_json import Decoded, Entries, Entry, read_json
 from stackfix.sources.records import IndexFile
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
@@ -20,7 +19,6 @@ _SEPARATORS = re.compile(r"[-_.]+")
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
 _HTML_LIMIT = 64 * 1024 * 1024
 _LONGEST_NAME = 400
-_Entry = dict[str, Any]
 
 
 def normalise(name: str) -> str:
@@ -31,9 +29,13 @@ def normalise(name: str) -> str:
 class Page:
     """One project on one index."""
 
-    def __init__(self, name: str, index: str, url: str, groups: dict[str, list[_Entry]]) -> None:
+    def __init__(self, name: str, index: str, url: str, entries: Entries) -> None:
         self.name, self.index = name, index
-        self._url, self._groups = url, groups
+        self._url, self._entries = url, entries
+        try:
+            self._groups = grouped(entries.names, name)
+        except ValueError as fault:
+            raise self._bad(str(fault)) from None
         self._files: dict[str, tuple[IndexFile, ...]] = {}
 
     def version_strings(self) -> tuple[str, ...]:
@@ -49,16 +51,23 @@ class Page:
 
     def _records(self, version: str) -> tuple[IndexFile, ...]:
         found: dict[str, IndexFile] = {}
-        for entry in self._groups.get(version, ()):
-            if entry["filename"].endswith(".whl") and entry["filename"].count("-") not in (4, 5):
+        for number in self._groups.get(version, ()):
+            filename = self._entries.names[number]
+            if filename.endswith(".whl") and filename.count("-") not in (4, 5):
                 continue  # no wheel name (binary distribution format); installers pass over it too
-            file = self._record(entry, version)
+            file = self._record(self._entry(number), version)
             before = found.setdefault(file.filename, file)
             if before.sha256 != file.sha256:
                 raise self._bad(f"lists {file.filename} twice, with different hashes")
         return tuple(found.values())
 
-    def _record(self, entry: _Entry, version: str) -> IndexFile:
+    def _entry(self, number: int) -> Entry:
+        try:
+            return self._entries.entry(number)
+        except ValueError as fault:
+            raise self._bad(str(fault)) from None
+
+    def _record(self, entry: Entry, version: str) -> IndexFile:
         filename = entry["filename"]
         if not _FILENAME.fullmatch(filename) or ".." in filename or len(filename) > _LONGEST_NAME:
             raise self._bad(f"lists a file with the impossible name {filename[:200]!r}")
@@ -81,7 +90,7 @@ class Page:
             upload_time=self._text(entry, "upload-time"),
             core_metadata=(self._sha256(advertised, filename) or True) if advertised else None, index=self.index)
 
-    def _text(self, entry: _Entry, key: str) -> str | None:
+    def _text(self, entry: Entry, key: str) -> str | None:
         value = entry.get(key)
         if value is not None and not isinstance(value, str):
             raise self._bad(f"states a {key} for {entry['filename']} that is no text")
@@ -104,96 +113,81 @@ class Page:
 def parse_page(content: bytes, content_type: str, *, project: str, index: str, url: str) -> Page:
     """The page of `project` (normalised) that came from `url`. Raises BadPage."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
-        entries = _json_entries(content, project, index)
-    elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
-        entries = _html_entries(content, project, index, url)
-    else:
-        raise BadPage(project, index, f"is of the type {kind[:80]!r}, which is no index page")
     try:
-        groups = grouped(entries, project)
-    except _Unfit as fault:
+        if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
+            entries = _json_entries(content, project)
+        elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
+            entries = _html_entries(content, url)
+        else:
+            raise BadPage(project, index, f"is of the type {kind[:80]!r}, which is no index page")
+    except ValueError as fault:
         raise BadPage(project, index, str(fault)) from None
-    return Page(project, index, url, groups)
+    return Page(project, index, url, entries)
 
 
-def _json_entries(content: bytes, project: str, index: str) -> list[_Entry]:
-    try:
-        page = json.loads(content)
-    except (ValueError, RecursionError):
-        raise BadPage(project, index, "is no valid JSON, or was cut short") from None
-    meta = page.get("meta") if isinstance(page, dict) else None
+def _json_entries(content: bytes, project: str) -> Entries:
+    page, entries = read_json(content)
+    meta, name = page.get("meta"), page.get("name")
     version = meta.get("api-version") if isinstance(meta, dict) else None
-    if not isinstance(version, str) or not isinstance(page.get("files"), list):
-        raise BadPage(project, index, "has not the shape of an index page (PEP 691)")
-    _check_version(version, project, index)
-    name = page.get("name")
+    _check_version(version if isinstance(version, str) else "none")
     if name is not None and (not isinstance(name, str) or normalise(name) != project):
-        raise BadPage(project, index, f"is about {str(name)[:100]!r}")
-    entries: list[_Entry] = page["files"]
+        raise ValueError(f"is about {str(name)[:100]!r}")
     return entries
 
 
-def _html_entries(content: bytes, project: str, index: str, url: str) -> list[_Entry]:
+def _html_entries(content: bytes, url: str) -> Entries:
     from stackfix.sources.page_html import entries_of
 
     if len(content) > _HTML_LIMIT:
-        raise BadPage(project, index, f"is HTML of more than {_HTML_LIMIT} bytes")
+        raise ValueError(f"is HTML of more than {_HTML_LIMIT} bytes")
     text = content.decode("utf-8", "replace")
     entries, version = entries_of(text, url)
     if not entries and "<" not in text:
-        raise BadPage(project, index, "is no HTML")
+        raise ValueError("is no HTML")
     if version is not None:
-        _check_version(version, project, index)
-    return entries
+        _check_version(version)
+    return Decoded(entries)
 
 
-def _check_version(version: str, project: str, index: str) -> None:
+def _check_version(version: str) -> None:
     if version.partition(".")[0] != "1":
-        raise BadPage(project, index, f"uses version {version[:20]!r} of the index format; only 1.x is known")
+        raise ValueError(f"uses version {version[:20]!r} of the index format; only 1.x is known")
 
 
-class _Unfit(Exception):
-    """The entries are not those of an index page."""
-
-
-def grouped(entries: list[_Entry], project: str) -> dict[str, list[_Entry]]:
-    """Entries by the version in their file names, in the page's order; files of other kinds and projects left out.
+def grouped(names: list[str], project: str) -> dict[str, list[int]]:
+    """Numbers of files by the version in their names, in the page's order; other kinds and projects left out.
 
     Sdists of the kinds .tar.gz and .zip count. Runs over every file of a page, so it does as little as can be.
+    Raises ValueError for a name that is a path.
     """
-    groups: dict[str, list[_Entry]] = {}
+    groups: dict[str, list[int]] = {}
     ours: dict[str, bool] = {}
     spelled = "[-_.]+".join(map(re.escape, project.split("-")))
     sdist = re.compile(spelled + r"-(v?\d.*)\.(?:tar\.gz|zip)", re.IGNORECASE)
-    try:
-        for entry in entries:
-            filename = entry["filename"]
-            if filename.endswith(".whl"):
-                head, _, rest = filename.partition("-")
-                version, dash, _ = rest.partition("-")
-                known = ours.get(head)
-                if known is None:
-                    known = ours[head] = _fits(head, project)
-                if not known or not dash:
-                    continue
-            else:
-                found = sdist.fullmatch(filename)
-                if found is None:
-                    _fits(filename, project)
-                    continue
-                version = found[1]
-            group = groups.get(version)
-            if group is None:
-                groups[version] = [entry]
-            else:
-                group.append(entry)
-    except (TypeError, KeyError, AttributeError):
-        raise _Unfit("lists a file without a name") from None
+    for number, filename in enumerate(names):
+        if filename.endswith(".whl"):
+            head, _, rest = filename.partition("-")
+            version, dash, _ = rest.partition("-")
+            known = ours.get(head)
+            if known is None:
+                known = ours[head] = _fits(head, project)
+            if not known or not dash:
+                continue
+        else:
+            found = sdist.fullmatch(filename)
+            if found is None:
+                _fits(filename, project)
+                continue
+            version = found[1]
+        group = groups.get(version)
+        if group is None:
+            groups[version] = [number]
+        else:
+            group.append(number)
     return groups
 
 
 def _fits(head: str, project: str) -> bool:
     if "/" in head or "\\" in head:
-        raise _Unfit(f"lists a file with the impossible name {head[:200]!r}")
+        raise ValueError(f"lists a file with the impossible name {head[:200]!r}")
     return normalise(head) == project
