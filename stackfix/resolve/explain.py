@@ -11,7 +11,7 @@ from stackfix.resolve.assemble import gives
 from stackfix.resolve.changes import Change, changes_of, option, settled
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
-from stackfix.resolve.links import causes_of, involved_asks
+from stackfix.resolve.links import causes_of, involved_asks, resting_on
 from stackfix.resolve.proof import Clash
 from stackfix.resolve.question import parse_request, without
 from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
@@ -35,7 +35,7 @@ def refuse(
         return plainer
     reducing = Trials(evidence, flash, bound=MAX_REDUCING)
     least, asks = _fewest_asks(reducing, failure)
-    causes = _whole_rules(evidence, flash, least, causes_of(least, asks))
+    causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks))
     offering = Trials(evidence, flash, bound=MAX_OFFERING)
     nearest = tuple(_offers(offering, failure.question.request, asks, command))
     return NoConsistentStack(headline=_headline(asks, reducing.spent), causes=causes, nearest=nearest)
@@ -90,6 +90,15 @@ def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]
         if isinstance(found, Failure):
             least, asks = found, fewer
     return least, asks
+
+
+def _as_asked(trials: Trials, failure: Failure, least: Failure, asks: list[Asked]) -> Failure:
+    """The least failure on the targets that were asked for, if it is the same there: the files named are then theirs."""
+    targets = [asked for asked in failure.question.asks if asked.kind in {"python", "platform"}]
+    found = trials.solve(_only(failure.question.request, [*asks, *targets])) if targets else None
+    same = found if isinstance(found, Failure) else least
+    kept = [refusal for one in same.refusals if (refusal := resting_on(one, same, asks)) is not None]
+    return replace(same, refusals=tuple(kept)) if len(kept) == len(same.refusals) else least
 
 
 def _only(request: StackRequest, asks: list[Asked]) -> StackRequest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from stackfix.resolve.changes import option
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
@@ -37,6 +38,17 @@ def _ask_sets(refusal: Refusal, failure: Failure) -> list[frozenset[Asked]]:
     return sets
 
 
+def resting_on(refusal: Refusal, failure: Failure, asks: list[Asked]) -> Refusal | None:
+    """The refusal with the reasons that rest on nothing but `asks`; None where none does."""
+    reasons = tuple(reason for reason in refusal.reasons if set(reason.asks) <= set(asks))
+    clash = refusal.clash
+    if clash is not None and not set(clash_asks(clash, failure)) - {*failure.question.ask("python")} <= {
+        *asks, *failure.question.ask("platform"), *failure.question.file_asks(),
+    }:
+        clash = None
+    return replace(refusal, reasons=reasons, clash=clash) if reasons or clash is not None else None
+
+
 def clash_asks(clash: Clash, failure: Failure) -> Iterator[Asked]:
     """What was asked that takes part in a clash."""
     if not clash.proved:
@@ -60,8 +72,16 @@ def causes_of(failure: Failure, asks: Iterable[Asked]) -> tuple[Cause, ...]:
     chain: list[Cause] = []
     for refusals in _groups(_nearest_misses(failure, ordered)):
         chain.extend(_group_causes(refusals))
-    links = _distinct(cause for cause in chain if cause.kind != "asked")
+    links = _distinct(cause for cause in chain if cause.kind != "asked") or list(_no_such_torch(failure))
     return (*head[:1], *links, *head[1:])
+
+
+def _no_such_torch(failure: Failure) -> Iterator[Cause]:
+    """That no torch is what was asked for, where nothing else is to be told."""
+    versions = [refusal.stack.text for refusal in failure.refusals if refusal.stack.builds]
+    if versions and all(reason.kind == "asked" for refusal in failure.refusals for reason in refusal.reasons[:1]):
+        text = f"the torch releases of the matrix for these platforms are {versions_text(versions)}"
+        yield Cause(kind="matrix", text=text, source="rows of torch in the matrix")
 
 
 def _distinct(causes: Iterable[Cause]) -> list[Cause]:
@@ -73,12 +93,11 @@ def _distinct(causes: Iterable[Cause]) -> list[Cause]:
 
 def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
     """The stacks that meet as many of the leading asks as any stack does: what they lack is the reason worth telling."""
-    known = [refusal for refusal in failure.refusals if refusal.stack.builds or refusal.clash is not None]
-    left = known or list(failure.refusals)
+    left = list(failure.refusals)
     for asked in ordered:
         meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
         left = meeting or left
-    return left
+    return [refusal for refusal in left if refusal.stack.builds] or left
 
 
 def _groups(refusals: list[Refusal]) -> list[list[Refusal]]:
