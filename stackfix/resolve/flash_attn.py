@@ -82,18 +82,36 @@ class FlashAttn:
     ) -> list[FlashPlan]:
         """Plans, best first: most targets covered, most of them by a wheel, the kept version, the newest."""
         wanted = tuple(specifiers)
-        fitting = {target: self._fitting(target, build, wanted, archs) for target, build in builds.items()}
+        fitting = {target: self._fitting(target, build, wanted, archs, kept) for target, build in builds.items()}
         versions = {version for found in fitting.values() for version in found}
         plans = [plan for version in versions for plan in self._plan(version, fitting)]
         plans.sort(key=lambda plan: _rank(plan, kept), reverse=True)
         return [replace(plan, unhashed=_newer_without_hash(plan, fitting)) for plan in plans]
 
     def _fitting(
-        self, target: Target, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...]
+        self, target: Target, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...],
+        kept: str | None,
     ) -> dict[str, FlashWheel]:
-        """The best fitting wheel of each version that the target, the specifiers and the GPUs take."""
-        found = self._by_version(target, build)
-        return {version: wheel for version, wheel in found.items() if self._allowed(version, build, wanted, archs)}
+        """The best fitting wheel of each version that the target, the specifiers and the GPUs take: as the release
+        source lists them where it answers, else as the matrix does.
+        """
+        if build.cuda == query.CPU or build.cxx11_abi is None:
+            return {}
+        allowed = tuple(
+            version for version in query.flash_attn_versions(self._evidence.matrix)
+            if self._allowed(version, build, wanted, archs)
+        )
+        rows = tuple(
+            row for row in query.flash_attn_wheels_for(self._evidence.matrix, build, target.python, target.platform)
+            if row.version in allowed
+        )
+        listed = self._list(_worth_asking(allowed, rows, kept))
+        if listed is None:
+            return _first_of_each(_from_row(row) for row in rows)
+        found = self._listed_wheels(target, build, listed, rows)
+        if not any(wheel.obtainable for wheel in found.values()):
+            found = self._listed_wheels(target, build, self._list(allowed) or {}, rows)
+        return found
 
     def _allowed(
         self, version: str, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...]
@@ -112,26 +130,6 @@ class FlashAttn:
             if needed and torch and normalise(needed.name) == "torch" and not admits(needed.specifier, torch):
                 return False
         return True
-
-    def _by_version(self, target: Target, build: TorchBuild) -> dict[str, FlashWheel]:
-        """Fitting wheels: of the listing where the release source answers, else of the matrix."""
-        if build.cuda == query.CPU or build.cxx11_abi is None:
-            return {}
-        rows = query.flash_attn_wheels_for(self._evidence.matrix, build, target.python, target.platform)
-        floor = next((row.version for row in rows if row.basis != "planned"), None)
-        listed = self._list(self._from(floor))
-        if listed is None:
-            return _first_of_each(_from_row(row) for row in rows)
-        found = self._listed_wheels(target, build, listed, rows)
-        if not found and floor is not None:
-            rest = self._list(self._from(None)) or {}
-            found = self._listed_wheels(target, build, rest, rows)
-        return found
-
-    def _from(self, floor: str | None) -> tuple[str, ...]:
-        """Releases that the matrix knows, newest first, down to `floor`."""
-        versions = query.flash_attn_versions(self._evidence.matrix)
-        return versions[: versions.index(floor) + 1] if floor in versions else versions
 
     def _list(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]] | None:
         """Assets of these releases, or None where the release source cannot be reached (asked once only)."""
@@ -230,6 +228,13 @@ def cuda_tag_if_fits(file: str, version: str, build: TorchBuild) -> str | None:
         and match["cuda"][:2] == build.cuda.partition(".")[0]
     )
     return match["cuda"] if same else None
+
+
+def _worth_asking(allowed: tuple[str, ...], rows: tuple[FlashAttnWheel, ...], kept: str | None) -> tuple[str, ...]:
+    """Releases down to the newest (or kept) one that has a fitting wheel for sure: an older one would not be taken."""
+    sure = [row.version for row in rows if row.basis != "planned"]
+    last = kept if kept in sure else next(iter(sure), None)
+    return allowed[: allowed.index(last) + 1] if last in allowed else allowed
 
 
 def _python_of(file: str) -> str:

@@ -47,8 +47,9 @@ def closure_problem(
         roots.extend(given.roots)
         only[FLASH_ATTN] = given.candidate
     fixed = {TORCH: stack.version}
-    if only.get(FLASH_ATTN) is not None:
-        fixed[FLASH_ATTN] = _version_of(only[FLASH_ATTN])
+    flash_attn = _flash_attn_version(only.get(FLASH_ATTN), plan, target)
+    if flash_attn is not None:
+        fixed[FLASH_ATTN] = flash_attn
     return Problem(
         evidence=evidence, target=target, build=build, roots=tuple(roots), limits=limits, only=only,
         only_exclusions={FLASH_ATTN: given.why_not}, only_requires=given.requires, fixed=fixed,
@@ -57,10 +58,11 @@ def closure_problem(
     )
 
 
-def _version_of(candidate: Candidate | None) -> Version:
-    if candidate is None:
-        raise AssertionError("asked only of a candidate")
-    return candidate.version
+def _flash_attn_version(given: Candidate | None, plan: FlashPlan | None, target: Target) -> Version | None:
+    """The flash-attn that the environment will hold, in whichever step it comes."""
+    if given is not None:
+        return given.version
+    return parse_version(plan.version) if plan is not None and target in plan.sdists else None
 
 
 def torch_need(stack: Stack, build: TorchBuild) -> Need:
