@@ -20,7 +20,7 @@ from tests.judges.command import Run, stackfix
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
 from tests.judges.table import VERDICTS, Verdict
-from tests.judges.uv import UvJudge, compiled_set, locked_set, loopback_urls
+from tests.judges.uv import UvJudge, compiled_set, locked_set, loopback_urls, release_path
 from tests.replay.releases import ReleaseServer
 from tests.replay.server import ReplayServer
 
@@ -33,14 +33,14 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
-    """One request. `flash_attn`: left out, or as the default says."""
+    """One request. flash-attn: left out; "known": its hash is in the matrix; "listed": in the release source."""
 
     torch: str
     python: str
     with_: tuple[str, ...] = ()
     platform: str = "linux-64"
     glibc: str = "2.28"
-    flash_attn: bool = False
+    flash_attn: str | None = None
 
     def __str__(self) -> str:
         words = [f"torch {self.torch}", f"py{self.python}", self.platform, *self.with_]
@@ -59,7 +59,7 @@ def combination(torch: str, python: str, *with_: str, **rest: Any) -> Combinatio
 
 
 AARCH64 = {"platform": "linux-aarch64"}
-VLLM_GLIBC = {"glibc": "2.35"}      # vllm 0.12 to 0.20 wheels ask manylinux_2_31 to manylinux_2_35
+NEWER_GLIBC = {"glibc": "2.35"}      # wheels of vllm 0.12 to 0.20 and of its llguidance need more than 2.28
 COMBINATIONS = (
     combination("2.0", "3.10", "transformers"),
     combination("2.0", "3.11", "torchvision", "torchaudio"),
@@ -71,8 +71,8 @@ COMBINATIONS = (
     combination("2.2", "3.9", "torchvision"),
     combination("2.3", "3.11", "torchvision", "torchaudio", "transformers"),
     combination("2.3", "3.12", "xformers"),
-    combination("2.3", "3.10", flash_attn=True),
-    combination("2.3", "3.11", flash_attn=True),
+    combination("2.3", "3.10", flash_attn="known"),
+    combination("2.3", "3.11", flash_attn="listed"),
     combination("2.4", "3.10", "vllm"),
     combination("2.4", "3.12", "transformers", **AARCH64),
     combination("2.5", "3.12", "xformers", "torchvision"),
@@ -83,12 +83,12 @@ COMBINATIONS = (
     combination("2.6", "3.10", **AARCH64),
     combination("2.7", "3.12", "xformers", "torchaudio"),
     combination("2.7", "3.9", "torchvision"),
-    combination("2.7", "3.11", "transformers", flash_attn=True),
+    combination("2.7", "3.11", "transformers", flash_attn="known"),
     combination("2.8", "3.12", "vllm"),
-    combination("2.8", "3.11", "transformers", flash_attn=True),
+    combination("2.8", "3.11", "transformers", flash_attn="known"),
     combination("2.8", "3.13", "torchvision", **AARCH64),
     combination("2.9", "3.14", "transformers"),
-    combination("2.9", "3.12", "vllm", **VLLM_GLIBC),
+    combination("2.9", "3.12", "vllm", **NEWER_GLIBC),
     combination("2.10", "3.13", "torchvision", "transformers"),
     combination("2.10", "3.14", **AARCH64),
     combination("2.11", "3.12", "torchvision", "torchaudio"),
@@ -96,7 +96,7 @@ COMBINATIONS = (
     combination("2.12", "3.12", "transformers"),
     combination("2.13", "3.13", "torchvision", **AARCH64),
     combination("2.14", "3.14", "torchvision", "torchaudio", "transformers"),
-    combination("2.14", "3.12", "vllm"),
+    combination("2.14", "3.12", "vllm", **NEWER_GLIBC),
     combination("2.15", "3.14", "torchvision"),
     combination("2.15", "3.12", "transformers", **AARCH64),
 )
@@ -124,6 +124,12 @@ class Judged:
         return self.folder / "requirements.txt"
 
     @property
+    def requires(self) -> dict[str, tuple[str, ...]]:
+        """Requires-Dist of wheels that are locked by URL, as the sdist of the same version states it."""
+        urls = [(entry.name, entry.url) for entry in self.entries if entry.url]
+        return {url: self.pages.sdist_requires(name, release_path(url)[0]) for name, url in urls}
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         return read_entries(self.requirements)
 
@@ -135,12 +141,12 @@ def by_pages(judged: Judged) -> str:
 
 
 def by_uv_dry_run(judged: Judged) -> str:
-    return complaint(judged.uv.dry_run(judged.requirements, judged.scratch))
+    return complaint(judged.uv.dry_run(judged.requirements, judged.scratch, judged.requires))
 
 
 def by_uv_compile(judged: Judged) -> str:
     """What uv resolves, limited to our pins, is our set."""
-    with loopback_urls(judged.requirements, judged.scratch / "urls.txt") as copy:
+    with loopback_urls(judged.requirements, judged.scratch / "urls.txt", judged.requires) as copy:
         urls = [f"{entry.name} @ {entry.url}" for entry in read_entries(copy) if entry.url]
         run = judged.uv.compile([f"torch=={judged.asked.torch}.*", *judged.asked.with_, *urls], judged.entries,
                                 judged.scratch)
@@ -156,7 +162,7 @@ def by_pip(judged: Judged) -> str | None:
     if (asked.python, asked.platform) != (RUNNING, "linux-64"):
         return None
     return complaint(pip.dry_run(judged.requirements, judged.scratch, pages=judged.pages, python=asked.python,
-                                 platform=asked.platform, glibc=asked.glibc))
+                                 platform=asked.platform, glibc=asked.glibc, requires=judged.requires))
 
 
 def by_pylock(judged: Judged) -> str:
@@ -176,23 +182,23 @@ def complaint(run: Run) -> str:
 
 
 @pytest.fixture(scope="session")
-def releases() -> Iterator[ReleaseServer]:
-    """A release source that has one wheel nobody hashed yet."""
-    with ReleaseServer({"2.5.8": (PLANNED,)}) as server:
-        yield server
+def sources() -> Iterator[dict[str | None, str]]:
+    """Release sources: one has a wheel that nobody hashed yet, the other cannot be reached."""
+    with ReleaseServer({"2.5.8": (PLANNED,)}) as listed, ReleaseServer({}, status=503) as unreachable:
+        yield {"listed": listed.url, "known": unreachable.url, None: unreachable.url}
 
 
 @pytest.mark.parametrize("asked", COMBINATIONS, ids=str)
 def test_every_judge_accepts_the_lock(
     asked: Combination, tmp_path: Path, index: ReplayServer, pages: Pages, uv_cache: Path, stackfix_cache: Path,
-    releases: ReleaseServer, request: pytest.FixtureRequest,
+    sources: dict[str | None, str], request: pytest.FixtureRequest,
 ) -> None:
     folder, scratch = tmp_path / "lock", tmp_path / "scratch"
     folder.mkdir()
     scratch.mkdir()
     began = time.monotonic()
     run = stackfix("lock", *asked.options(), "--format", "requirements", "--format", "pylock", "--json",
-                   "--index-url", index.url, "--flash-attn-source", releases.url, "-o", folder,
+                   "--index-url", index.url, "--flash-attn-source", sources[asked.flash_attn], "-o", folder,
                    cwd=scratch, cache=stackfix_cache)
     seconds = time.monotonic() - began
     said: dict[str, str] = {"lock": complaint(run)}
@@ -207,4 +213,4 @@ def test_every_judge_accepts_the_lock(
         Verdict(combination=str(asked), packages=packages, seconds=seconds, said=said)
     )
     assert {name: text for name, text in said.items() if text} == {}
-    assert ("flash-attn" in {entry.name for entry in judged.entries}) == asked.flash_attn
+    assert ("flash-attn" in {entry.name for entry in judged.entries}) == bool(asked.flash_attn)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,21 @@ class Pages:
         answer = self._client.get(f"{url}.metadata")
         answer.raise_for_status()
         return answer.text
+
+    def sdist_requires(self, project: str, version: str) -> tuple[str, ...]:
+        """What the project's sdist of that version requires: for wheels whose own host cannot be asked."""
+        url = next(url for name, url in self.stated(project).values()
+                   if name.endswith(".tar.gz") and _is_of(name, version))
+        body = self._client.get(url).raise_for_status().content
+        with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+            wanted = [m for m in archive.getmembers() if re.search(r"/(PKG-INFO|requires\.txt)$", m.name)]
+            texts = {m.name: stream.read().decode() for m in wanted if (stream := archive.extractfile(m))}
+        stated = [line for name, text in texts.items() if re.fullmatch(r"[^/]+/PKG-INFO", name)
+                  for line in re.findall(r"^Requires-Dist: *(.+)$", text, re.MULTILINE)]
+        # older setuptools wrote no Requires-Dist into sdists, but a list of names, extras after a blank line
+        listed = [line for name, text in texts.items() if name.endswith("/requires.txt")
+                  for line in text.partition("\n[")[0].split()]
+        return tuple(stated or listed)
 
     def complaints(self, requirements: Path) -> list[str]:
         """What in a requirements file the pages do not bear out; URL entries are not theirs to judge."""

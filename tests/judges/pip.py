@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
-from tests.replay.releases import stand_in
+from tests.judges.uv import NONE, Requires, release_path
+from tests.replay.releases import REQUIRES, stand_in
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.wheels import zip_bytes
@@ -26,10 +26,11 @@ from tests.replay.wheels import zip_bytes
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
-def dry_run(requirements: Path, scratch: Path, *, pages: Pages, python: str, platform: str, glibc: str) -> Run:
-    """Verdict of pip on the file for the target."""
+def dry_run(requirements: Path, scratch: Path, *, pages: Pages, python: str, platform: str, glibc: str,
+            requires: Requires = NONE) -> Run:
+    """Verdict of pip on the file for the target. `requires`: Requires-Dist of the wheels that are given by URL."""
     entries = read_entries(requirements)
-    shadows = {entry.name: shadow_files(entry, pages) for entry in entries}
+    shadows = {entry.name: shadow_files(entry, pages, requires) for entry in entries}
     text = requirements.read_text(encoding="utf-8")
     for entry in entries:
         for stated, (_, body) in shadows[entry.name].items():
@@ -37,7 +38,7 @@ def dry_run(requirements: Path, scratch: Path, *, pages: Pages, python: str, pla
     with shadow_index(scratch, shadows) as server:
         for entry in entries:
             if entry.url is not None:
-                file = unquote(entry.url.rpartition("/")[2])
+                _, file = release_path(entry.url)
                 text = text.replace(entry.url, f"{server.url.removesuffix('/simple')}/files/{entry.name}/{file}")
         judged = scratch / "judged-by-pip.txt"
         judged.write_text(text, encoding="utf-8")
@@ -55,11 +56,11 @@ def platform_options(machine: str, glibc: str) -> list[str]:
     return [word for name in names for word in ("--platform", name)]
 
 
-def shadow_files(entry: Entry, pages: Pages) -> dict[str, tuple[str, bytes]]:
+def shadow_files(entry: Entry, pages: Pages, requires: Requires) -> dict[str, tuple[str, bytes]]:
     """sha256 in the lock -> (file name, small wheel of that name with the real METADATA)."""
     if entry.url is not None:
-        file = unquote(urlsplit(entry.url).path.rpartition("/")[2])
-        return {digest: (file, stand_in(file)) for digest in entry.hashes}
+        _, file = release_path(entry.url)
+        return {digest: (file, stand_in(file, requires.get(entry.url, REQUIRES))) for digest in entry.hashes}
     stated = pages.stated(entry.name)
     made = {}
     for digest in entry.hashes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, logical_lines, normal, read_entries
-from tests.replay.releases import ReleaseServer, stand_in
+from tests.replay.releases import REQUIRES, ReleaseServer, stand_in
 
+Requires = Mapping[str, tuple[str, ...]]
+NONE: Requires = {}
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
@@ -38,9 +40,9 @@ class UvJudge:
     def _platform(self) -> str:
         return f"{MACHINES[self.platform]}-manylinux_{self.glibc.replace('.', '_')}"
 
-    def dry_run(self, requirements: Path, scratch: Path) -> Run:
+    def dry_run(self, requirements: Path, scratch: Path, requires: Requires = NONE) -> Run:
         """`uv pip install --dry-run --require-hashes` of the file, URL entries led to stand-ins on loopback."""
-        with loopback_urls(requirements, scratch / "judged-requirements.txt") as judged:
+        with loopback_urls(requirements, scratch / "judged-requirements.txt", requires) as judged:
             return self._run("pip", "install", "--dry-run", "--require-hashes", "--target", scratch / "target",
                              "-r", judged, cwd=scratch)
 
@@ -70,26 +72,32 @@ def _pin(line: str) -> str:
 
 
 @contextmanager
-def loopback_urls(requirements: Path, judged: Path) -> Iterator[Path]:
-    """A copy of the file whose URL entries point at stand-in wheels on loopback, with the stand-ins' hashes."""
+def loopback_urls(requirements: Path, judged: Path, requires: Requires = NONE) -> Iterator[Path]:
+    """A copy of the file whose URL entries point at stand-in wheels on loopback, with the stand-ins' hashes.
+
+    `requires`: URL -> Requires-Dist of the stand-in.
+    """
     urls = [entry for entry in read_entries(requirements) if entry.url is not None]
     assets: dict[str, tuple[str, ...]] = {}
+    wheels: dict[str, tuple[str, ...]] = {}
     for entry in urls:
-        version, file = _release_path(str(entry.url))
+        version, file = release_path(str(entry.url))
         assets[version] = (*assets.get(version, ()), file)
-    with ReleaseServer(assets) as server:
+        wheels[version] = requires.get(str(entry.url), REQUIRES)
+    with ReleaseServer(assets, requires=wheels) as server:
         text = requirements.read_text(encoding="utf-8")
         for entry in urls:
             parts = urlsplit(str(entry.url))
             text = text.replace(f"{parts.scheme}://{parts.netloc}/", f"{server.url}/")
-            digest = hashlib.sha256(stand_in(_release_path(str(entry.url))[1])).hexdigest()
+            version, file = release_path(str(entry.url))
+            digest = hashlib.sha256(stand_in(file, wheels[version])).hexdigest()
             for stated in entry.hashes:
                 text = text.replace(stated, digest)
         judged.write_text(text, encoding="utf-8")
         yield judged
 
 
-def _release_path(url: str) -> tuple[str, str]:
+def release_path(url: str) -> tuple[str, str]:
     """(version, file name) of a release asset's address."""
     folder, _, file = urlsplit(url).path.rpartition("/")
     return unquote(folder.rpartition("/")[2]).removeprefix("v"), unquote(file)

@@ -16,7 +16,7 @@ from tests.replay.wheels import make_wheel
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-REQUIRES = ("torch", "einops")      # what flash-attn 2 wheels declare
+REQUIRES = ("torch", "einops")      # what most flash-attn 2 wheels declare
 
 
 @dataclass(kw_only=True)
@@ -24,6 +24,7 @@ class LoopbackReleases:
     """Fills http.Site. `assets`: version -> file names, each served as a stand-in wheel of that name."""
 
     assets: Mapping[str, tuple[str, ...]]
+    requires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)   # version -> Requires-Dist, else REQUIRES
     digest: bool = True                 # the API states each asset's sha256
     status: int | None = None           # every request is answered by this: 503, 403
     delay: float = 0.0
@@ -43,7 +44,7 @@ class LoopbackReleases:
         asked = re.search(r"/v([^/]+)/([^/]+\.whl)$", request.path)
         if asked and asked[2] in self.assets.get(asked[1], ()):
             headers = (("Content-Type", "application/octet-stream"), ("Accept-Ranges", "bytes"))
-            return Answer(headers=headers, body=stand_in(asked[2]))
+            return Answer(headers=headers, body=self._wheel(asked[1], asked[2]))
         return Answer(status=404)
 
     def _release(self, version: str) -> Answer:
@@ -53,8 +54,11 @@ class LoopbackReleases:
         body = json.dumps({"tag_name": f"v{version}", "name": f"v{version}", "assets": assets}).encode()
         return Answer(headers=(("Content-Type", "application/json; charset=utf-8"),), body=body)
 
+    def _wheel(self, version: str, file: str) -> bytes:
+        return stand_in(file, self.requires.get(version, REQUIRES))
+
     def _asset(self, version: str, file: str) -> dict[str, Any]:
-        wheel = stand_in(file)
+        wheel = self._wheel(version, file)
         asset: dict[str, Any] = {
             "name": file, "size": len(wheel), "content_type": "application/octet-stream", "state": "uploaded",
             "updated_at": "2024-05-01T00:00:00Z", "digest": None,
@@ -89,6 +93,6 @@ class ReleaseServer:
         return self.releases.requests
 
 
-def stand_in(file: str) -> bytes:
+def stand_in(file: str, requires: tuple[str, ...] = REQUIRES) -> bytes:
     """A small wheel under the asset's name; its metadata's version has no local part, as the real ones' has not."""
-    return make_wheel(file, requires=REQUIRES)
+    return make_wheel(file, requires=requires)
