@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from stackfix.resolve.needs import Candidate, Exclusion, FromStack, Need
+from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, Need
 from stackfix.resolve.pep508 import pins_exactly
 from stackfix.resolve.problem import UNUSABLE, Problem
 
@@ -132,9 +132,8 @@ class Propagation:
     def _force(self, need: Need, candidate: Candidate) -> Iterator[Need]:
         self.forced[need.key] = candidate
         bucket = self.needs[need.key]
-        self.forced_by[candidate] = self._fewest(
-            need, self._with_limits(bucket), lambda found: found == [candidate],
-        )
+        fewest = self._fewest(need, self._with_limits(bucket), lambda found: found == [candidate])
+        self.forced_by[candidate] = _with_presence(fewest, bucket)
         return self.problem.dependencies(candidate)
 
     def _with_limits(self, needs: Sequence[Need]) -> tuple[Need, ...]:
@@ -153,7 +152,8 @@ class Propagation:
         return self.problem.candidates(need.name, need.extra, needs, with_limits=False)
 
     def _clash(self, bucket: Sequence[Need]) -> Clash:
-        needs = self._fewest(bucket[0], self._with_limits(bucket), lambda found: not found) or (bucket[0],)
+        fewest = self._fewest(bucket[0], self._with_limits(bucket), lambda found: not found)
+        needs = _with_presence(fewest, bucket)
         name = bucket[0].name
         return Clash(
             problem=self.problem, name=name, needs=needs, exclusions=tuple(exclusions(self.problem, name, needs)),
@@ -207,6 +207,14 @@ class Propagation:
         self.forced[bucket[0].key] = candidate
         self.forced_by[candidate] = tuple(dict.fromkeys((*self._with_limits(bucket), *others)))
         return list(self.problem.dependencies(candidate))
+
+
+def _with_presence(needs: tuple[Need, ...], bucket: Sequence[Need]) -> tuple[Need, ...]:
+    """The needs with one that brings the project in at all: a rule or a constraint only limits it."""
+    bringing = [need for need in bucket if not isinstance(need.origin, FromRule)]
+    if any(need in bringing for need in needs):
+        return needs
+    return (*(bringing or bucket)[:1], *needs)
 
 
 def exclusions(problem: Problem, name: str, needs: Sequence[Need]) -> Iterator[Exclusion]:
