@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
+from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
+from resolvelib.resolvers import Resolution
 
 from stackfix.errors import AnswerIsNo
 from stackfix.matrix import query
@@ -74,7 +75,9 @@ def solve_closure(problem: Problem) -> Closure | Clash:
 def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Clash:
     """What resolvelib finds, or the clash."""
     try:
-        return dict(_resolver(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
+        # Resolution and not Resolver: the latter also builds a graph, and on a cycle that nothing holds any more that
+        # recurses without end (resolvelib 1.2.1, _has_route_to_root). What is reachable is found out here.
+        return dict(_resolution(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
     except ResolutionImpossible as error:
         return forced.clash_or(tuple(cause.requirement for cause in error.causes))
     except ResolutionTooDeep:
@@ -84,9 +87,9 @@ def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Cla
         raise TooManyRounds(MAX_ROUNDS) from None
 
 
-def _resolver(problem: Problem) -> Resolver[Need, Candidate, str]:
+def _resolution(problem: Problem) -> Resolution[Need, Candidate, str]:
     reporter: BaseReporter[Need, Candidate, str] = BaseReporter()
-    return Resolver(ClosureProvider(problem), reporter)
+    return Resolution(ClosureProvider(problem), reporter)
 
 
 def _reachable(problem: Problem, mapping: dict[str, Candidate]) -> Closure:
