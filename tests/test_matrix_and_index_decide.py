@@ -80,16 +80,36 @@ def test_without_the_row_of_2_3_1_the_answer_is_2_3_0(
     assert versions(run)["torch"] == "2.3.0"
 
 
-def test_an_altered_row_alters_the_answer(tmp_path: Path, index: ReplayServer, stackfix_cache: Path) -> None:
-    def no_python_3_11(releases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        for release in releases:
-            if release["version"] == "2.3.1":
-                release["pythons"] = [python for python in release["pythons"] if python != "3.11"]
+def build_of_2_3_1(releases: list[dict[str, Any]]) -> dict[str, Any]:
+    """The x86_64 build on the default index."""
+    release = next(release for release in releases if release["version"] == "2.3.1")
+    build: dict[str, Any] = release["builds"][0]
+    assert (build["platform"], build["cuda"]) == ("linux-64", "12.1")
+    return build
+
+
+def test_an_altered_toolkit_alters_the_components(tmp_path: Path, index: ReplayServer, stackfix_cache: Path) -> None:
+    def of_cuda_12_4(releases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        build_of_2_3_1(releases).update(cuda="12.4", pins="CUDA 12.4.0, cuDNN 9.1.0.70, NCCL 2.20.5")
         return releases
 
-    copy = matrix_with(tmp_path, no_python_3_11)
-    run = lock(tmp_path / "a", *ASKED, "--matrix", copy, index=index.url, cache=stackfix_cache)
-    assert versions(run)["torch"] == "2.3.0"
+    copy = matrix_with(tmp_path, of_cuda_12_4)
+    altered_run = lock(tmp_path / "a", *ASKED, "--matrix", copy, index=index.url, cache=stackfix_cache)
+    assert versions(altered_run)["nvidia-nvjitlink-cu12"] == "12.4.99"
+    refused = lock(tmp_path / "b", *ASKED, "--cuda", "12.1", "--torch", "2.3.1", "--matrix", copy, index=index.url,
+                   cache=stackfix_cache)
+    assert refused.status == 1, refused
+
+
+def test_altered_architectures_alter_the_version(tmp_path: Path, index: ReplayServer, stackfix_cache: Path) -> None:
+    def no_sm_90(releases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        build_of_2_3_1(releases).update(archs="50 60 70 75 80 86")
+        return releases
+
+    copy = matrix_with(tmp_path, no_sm_90)
+    for words, torch in (((), "2.3.1"), (("--matrix", copy), "2.3.0")):
+        run = lock(tmp_path / torch, *ASKED, "--gpu-arch", "sm_90", *words, index=index.url, cache=stackfix_cache)
+        assert versions(run)["torch"] == torch
 
 
 EDITS: dict[str, tuple[str, Edit, dict[str, str]]] = {
