@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,21 @@ from tests.replay.index import ADVERTISED, UNADVERTISED
 from tests.replay.pages import Edit, altered
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
+from tests.replay.wheels import make_wheel, zip_bytes
 
 pytestmark = pytest.mark.recorded
 
 ASKED = ("--torch", "2.3", "--python", "3.11", "--no-flash-attn")
-PATIENCE = 60           # seconds; the timeout below is 2
+PATIENCE = 150          # seconds: a read ends after the 2 below, a whole request after 120 at the latest
 IMPATIENT = {"PIP_DEFAULT_TIMEOUT": "2", "PIP_RETRIES": "1"}
 KEPT = "# an older lock\n"
+
+
+@pytest.fixture(scope="module")
+def good(store: Store, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One lock from a good server, after which the store knows the hash of the metadata that is asked for."""
+    with ReplayServer(store, metadata=ADVERTISED) as server:
+        assert lock(tmp_path_factory.mktemp("good"), server.url, *ASKED).status == 0
 
 
 def lock(tmp_path: Path, index: str, *words: str) -> Run:
@@ -53,6 +61,7 @@ class Bad:
     faults: tuple[Fault, ...] = ()
     edits: tuple[Edit, ...] = ()        # of the page of filelock
     metadata: str = ADVERTISED
+    wheels: Mapping[str, bytes] | None = None   # all of filelock that there is
     names: str = "filelock"             # what the error must name
 
 
@@ -60,15 +69,8 @@ def half(body: bytes) -> bytes:
     return body[: len(body) // 2]
 
 
-def other_name(body: bytes) -> bytes:
-    return body.replace(b"Name: filelock", b"Name: somethingelse")
-
-
-def other_version(body: bytes) -> bytes:
-    return b"\n".join(b"Version: 0.0.1" if line.startswith(b"Version:") else line for line in body.split(b"\n"))
-
-
 PAGE, METADATA = "/simple/filelock/", "/files/filelock/*.metadata"
+WHEEL = "filelock-4.0.0-py3-none-any.whl"
 REFUSED = (
     Bad(name="truncated JSON", faults=(Fault(path=PAGE, body=half),)),
     Bad(name="JSON of another kind", faults=(Fault(path=PAGE, body=lambda body: b"[1, 2, 3]"),)),
@@ -79,15 +81,21 @@ REFUSED = (
     Bad(name="429 for an hour", faults=(Fault(path=PAGE, status=429, headers=(("Retry-After", "3600"),)),)),
     Bad(name="slow drip", faults=(Fault(path=PAGE, drip=0.5),)),
     Bad(name="wrong hash of metadata", faults=(Fault(path=METADATA, body=lambda body: body + b"\nX-Evil: yes"),)),
-    Bad(name="metadata of another project", faults=(Fault(path=METADATA, body=other_name),), metadata=UNADVERTISED),
-    Bad(name="metadata of another version", faults=(Fault(path=METADATA, body=other_version),), metadata=UNADVERTISED),
+    Bad(name="metadata of another project", wheels={WHEEL: make_wheel(WHEEL, name="somethingelse")}),
+    Bad(name="metadata of another version", wheels={WHEEL: make_wheel(WHEEL, version="0.0.1")}),
+    Bad(name="metadata that is none", faults=(Fault(path=METADATA, body=lambda body: b"\x00" * 100),)),
+    Bad(name="no metadata in the wheel", wheels={WHEEL: zip_bytes({"filelock.py": ""})}, metadata=UNADVERTISED),
+    Bad(name="a wheel that is no archive", wheels={WHEEL: b"not a zip archive" * 50}, metadata=UNADVERTISED,
+        faults=(Fault(path=METADATA, status=404),)),
     Bad(name="page of another project", edits=(lambda page: page.update(name="somethingelse"),)),
 )
 
 
 @pytest.mark.parametrize("bad", REFUSED, ids=lambda bad: bad.name)
-def test_one_clear_error_and_nothing_written(bad: Bad, tmp_path: Path, store: Store) -> None:
-    with ReplayServer(store, metadata=bad.metadata, faults=bad.faults, edits={"filelock": bad.edits}) as server:
+def test_one_clear_error_and_nothing_written(bad: Bad, tmp_path: Path, store: Store, good: None) -> None:
+    wheels = {} if bad.wheels is None else {"filelock": bad.wheels}
+    with ReplayServer(store, metadata=bad.metadata, faults=bad.faults, edits={"filelock": bad.edits},
+                      projects=wheels) as server:
         run = lock(tmp_path, server.url, *ASKED)
     assert_one_clear_error(run, tmp_path, status=3, names=bad.names)
 

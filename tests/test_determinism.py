@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.judges.command import run, stackfix
+from tests.judges.command import clean_environment, run, stackfix
 from tests.replay.server import ReplayServer
 
 pytestmark = pytest.mark.recorded
 
-ASKED = ("lock", "--torch", "2.6", "--python", "3.11", "--python", "3.12", "--platform", "linux-64",
+ASKED = ("lock", "--torch", "2.11", "--python", "3.11", "--python", "3.12", "--platform", "linux-64",
          "--platform", "linux-aarch64", "--with", "transformers", "--with", "torchvision", "--no-flash-attn",
          "--format", "requirements", "--format", "pylock", "--format", "constraints")
 
@@ -76,7 +76,7 @@ def test_another_running_python(
     if python is None:
         pytest.skip(f"no python{minor} on this machine")
     packages = os.pathsep.join([str(Path(__file__).parent.parent), *site.getsitepackages()])
-    environment = {"PYTHONPATH": packages, "PATH": os.environ["PATH"]}
+    environment = clean_environment(PYTHONPATH=packages)
     usable = run([python, "-c", "import click, httpx, packaging, pip, resolvelib, rich, stackfix.cli"],
                  cwd=tmp_path, env=environment)
     if usable.status != 0:

@@ -176,7 +176,7 @@ class LoopbackIndex:
             return read_metadata(lambda start, stop: local[start:stop], len(local))
         body = self.store.metadata(file)
         if body is None and self.metadata == ADVERTISED:
-            body = read_metadata(lambda start, stop: self.store.span(file, start, stop), self.store.size(file))
+            body = self.store.extracted(file)
         if body is not None and self.metadata == ADVERTISED:
             self._learn(file, body)
         return body
@@ -190,7 +190,7 @@ class LoopbackIndex:
             body = read_metadata(lambda start, stop: local[start:stop], len(local))
             return {"sha256": hashlib.sha256(body).hexdigest()}
         if file.key not in self._said:
-            kept = self.store.has_metadata(file)
+            kept = self.store.known_metadata(file)
             self._said[file.key] = True if kept is None else {"sha256": hashlib.sha256(kept).hexdigest()}
         return self._said[file.key]
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
+from tests.replay.wheels import read_metadata
+
 SPAN_TAIL = 65536       # a first read of a wheel's end keeps this much: it holds most directories and METADATA
 SPAN_MIN = 16384
 WHOLE_LIMIT = 64 << 20  # sdists and small wheels; nobody should pull gigabytes through a recording
@@ -88,12 +90,20 @@ class Store:
             self._metadata[file.key] = self._kept(name, lambda live: live.metadata(file.url))
         return self._metadata[file.key]
 
-    def has_metadata(self, file: RecordedFile) -> bytes | None:
-        """The `.metadata` in memory or in the folder; None where it is not there (yet). Asks nobody."""
-        if file.key in self._metadata:
-            return self._metadata[file.key]
-        path = self._folder / f"metadata/{file.key}"
-        return path.read_bytes() if path.exists() else None
+    def known_metadata(self, file: RecordedFile) -> bytes | None:
+        """The `.metadata`, or what was extracted, where the folder holds it already. Asks nobody."""
+        for kind in ("metadata", "extracted"):
+            path = self._folder / f"{kind}/{file.key}"
+            if path.exists():
+                return path.read_bytes()
+        return None
+
+    def extracted(self, file: RecordedFile) -> bytes:
+        """METADATA read from the wheel itself, by ranges; kept."""
+        path = self._folder / f"extracted/{file.key}"
+        if not path.exists():
+            write_whole(path, read_metadata(lambda start, stop: self.span(file, start, stop), self.size(file)))
+        return path.read_bytes()
 
     def size(self, file: RecordedFile) -> int:
         if file.size is not None:
