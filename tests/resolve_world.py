@@ -176,7 +176,9 @@ def torch_build(version: str, cuda: str, toolkit: str | None, **changes: object)
 
 
 def component(toolkit: str, package: str, version: str) -> ToolkitComponent:
-    return ToolkitComponent(toolkit=toolkit, package=package, version=version, source="components", confidence="certain")
+    return ToolkitComponent(
+        toolkit=toolkit, package=package, version=version, source="components", confidence="certain",
+    )
 
 
 def companion(package: str, version: str, torch: str | None, cuda: str | None, same: str = "minor") -> Companion:

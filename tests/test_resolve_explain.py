@@ -8,7 +8,7 @@ import pytest
 
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.records import DriverFamily, Matrix, Rule, TorchBuild
-from stackfix.resolve.question import parse_request, without
+from stackfix.resolve.question import without
 from stackfix.resolve.records import Cause, NoConsistentStack, Releases, StackRequest
 from tests.resolve_world import (
     MATRIX,
@@ -272,7 +272,8 @@ WORLD = real_projects()
 
 REFUSALS = {
     "torch 2.3 with CUDA 13.0": (
-        asked(torch="==2.3.*", cuda="13.0"), {"torch 2.3", "cuda 13.0"}, "torch 2.3.0 and 2.3.1 are built for CUDA 12.1",
+        asked(torch="==2.3.*", cuda="13.0"), {"torch 2.3", "cuda 13.0"},
+        "torch 2.3.0 and 2.3.1 are built for CUDA 12.1",
     ),
     "flash-attn 2.6.3 with torch 2.9": (
         asked(torch="==2.9.*", flash_attn="==2.6.3"), {"torch 2.9", "flash-attn 2.6.3"},

@@ -8,6 +8,12 @@ from stackfix.resolve.records import StackRequest
 from tests.resolve_world import FakeIndex, Release, asked, evidence, lock, pins, projects
 
 
+class SilentIndex(FakeIndex):
+    """Tells nothing of what arrives."""
+
+    def watch(self, **_: object) -> None: ...
+
+
 def prefetched(request: StackRequest, world: dict[str, dict[str, Release]] | None = None) -> FakeIndex:
     index = FakeIndex(world or projects())
     Prefetch(evidence(index), parse_request(request)).start()
@@ -19,8 +25,7 @@ def wheels(index: FakeIndex) -> set[str]:
 
 
 def test_pages_of_the_whole_expected_closure_in_the_first_breath() -> None:
-    index = FakeIndex(projects())
-    index.watch = lambda **_: None      # type: ignore[assignment,method-assign] - an index that tells nothing
+    index = SilentIndex(projects())
     Prefetch(evidence(index), parse_request(asked("torchvision", torch="==2.3.*"))).start()
     assert index.prefetched == ["torch", "torchvision", "filelock", "nvidia-cusparse-cu12", "nvidia-nvjitlink-cu12"]
 

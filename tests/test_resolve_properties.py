@@ -147,7 +147,9 @@ def test_pins_of_a_lock_are_kept_by_the_next(
 ) -> None:
     world, matrix, request = world_of(projects, torches), matrix_of(rules), asked(*lines)
     # pins of an older day: the index had no third release yet
-    older = {name: {v: r for v, r in releases.items() if v != "3.0" or name == "torch"} for name, releases in world.items()}
+    older = {
+        name: {v: r for v, r in releases.items() if v != "3.0" or name == "torch"} for name, releases in world.items()
+    }
     try:
         before = pins(lock(request, FakeIndex(older), matrix=matrix))
     except NoConsistentStack:

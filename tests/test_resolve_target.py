@@ -24,18 +24,18 @@ ARM = TargetView(Target(python="3.12", platform="linux-aarch64", glibc="2.28"))
     ("x ; extra == 'big'", False), ("x", True), ("x ; os_name == 'posix'", True),
     ("x ; platform_release >= '1'", False), ("x ; python_version < '3.9' or extra == 'big'", False),
 ])
-def test_markers_are_those_of_the_target(line: str, holds: bool) -> None:  # noqa: FBT001 - a table
+def test_markers_are_those_of_the_target(line: str, holds: bool) -> None:
     assert VIEW.applies(line, None) is holds
 
 
 @pytest.mark.parametrize(("line", "extra", "holds"), [
-    ("x ; extra == 'Big_One'", "big-one", True), ("x ; extra == \"big\"", "small", False),
+    ("x ; extra == 'Big_One'", "big-one", True), ('x ; extra == "big"', "small", False),
     ("x ; python_version < '3.9' or extra == 'big'", "big", True),
     ("x ; python_version > '3.9' and extra == 'big'", "big", True),
     ("x ; python_version < '3.9' and extra == 'big'", "big", False),
     ("x ; (python_version > '3.9' or os_name == 'nt') and extra == 'big'", "big", True), ("x", "big", True),
 ])
-def test_markers_under_an_extra(line: str, extra: str, holds: bool) -> None:  # noqa: FBT001 - a table
+def test_markers_under_an_extra(line: str, extra: str, holds: bool) -> None:
     assert VIEW.applies(line, extra) is holds
 
 
@@ -64,7 +64,8 @@ MISFITS = (
 
 
 def test_files_in_the_order_of_an_installer() -> None:
-    ranked = sorted(reversed(BEST_FIRST), key=lambda name: VIEW.rank(name) or (10**6, 0, ""))
+    worst_first = BEST_FIRST[::-1]
+    ranked = sorted(worst_first, key=lambda name: VIEW.rank(name) or (10**6, 0, ""))
     assert tuple(ranked) == BEST_FIRST
     assert [name for name in MISFITS if VIEW.rank(name) is not None] == []
 
@@ -79,7 +80,8 @@ INTERPRETERS = ("cp311", "cp310", "cp38", "cp312", "py3", "py2.py3", "py311", "p
 ABIS = ("cp311", "abi3", "none", "cp311t", "cp38.abi3")
 PLATFORMS = (
     "any", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64",
-    "linux_x86_64", "manylinux_2_34_x86_64", "win_amd64", "manylinux_2_17_aarch64", "manylinux_2_5_x86_64.manylinux1_x86_64",
+    "linux_x86_64", "manylinux_2_34_x86_64", "win_amd64", "manylinux_2_17_aarch64",
+    "manylinux_2_5_x86_64.manylinux1_x86_64",
 )
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 from packaging.version import Version
 
-from stackfix.errors import BadInput
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, parse_version, pins_exactly, wants_prereleases
 from stackfix.resolve.records import ProjectPage
 from stackfix.resolve.target import TargetView
+from stackfix.resolve.uploaded import uploaded
 from stackfix.sources.records import IndexFile
-
-_NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 class Project:
@@ -34,9 +32,10 @@ class Project:
         self._extras: dict[tuple[Candidate, str], Candidate] = {}
 
     def candidates(self, needs: Sequence[Need], preferred: Sequence[Version] = ()) -> Iterator[Candidate]:
-        """Candidates that all `needs` admit: preferred ones, then newest first; those without a wheel come after all
-        others, pre-releases only where asked for or where nothing else fits, yanked ones only for an exact pin and
-        where nothing else fits.
+        """Candidates that all `needs` admit: preferred ones, then newest first.
+
+        Those without a wheel come after all others, pre-releases only where asked for or where nothing else fits,
+        yanked ones only for an exact pin and where nothing else fits.
         """
         specifiers = [need.specifier for need in needs]
         admitted = self._admitted(needs)
@@ -169,47 +168,3 @@ def _python_words(tag: str) -> str:
     """`3.8` for cp38; other tags as they are."""
     digits = tag.removeprefix("cp")
     return f"{digits[0]}.{digits[1:]}" if tag.startswith("cp") and digits.isdigit() and len(digits) > 1 else tag
-
-
-def uploaded(file: IndexFile) -> datetime:
-    """When the file was uploaded; without a statement, never early enough."""
-    if file.upload_time is None:
-        return _NEVER
-    return _moment(file.upload_time) or _NEVER
-
-
-def exclusion_limit(text: str) -> datetime:
-    """The moment from which on files are too new. A date stands for its end (UTC), as in uv. Raises BadInput."""
-    moment = _moment(text)
-    if moment is None:
-        raise BadInput(f"--exclude-newer {text}", "is no ISO 8601 date or time", "write it as 2026-01-31")
-    return moment + timedelta(days=1) if _is_date(text) else moment
-
-
-def _is_date(text: str) -> bool:
-    return "T" not in text and " " not in text.strip() and ":" not in text
-
-
-def _moment(text: str) -> datetime | None:
-    """The moment, in UTC where no zone is stated; None where the text is none."""
-    written = text.strip()
-    if written.endswith(("Z", "z")):
-        written = written[:-1] + "+00:00"       # datetime.fromisoformat reads "Z" only from Python 3.11
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        return _without_fraction(written)
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def _without_fraction(written: str) -> datetime | None:
-    """The moment of a text whose fraction has a length that Python 3.10 does not read."""
-    head, dot, tail = written.partition(".")
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    if not dot or not digits:
-        return None
-    try:
-        moment = datetime.fromisoformat(head + tail[digits:])
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -33,7 +33,8 @@ def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[
         yield from _other_driver(matrix, request, asked)
     elif asked.kind == "flash-attn":
         yield Change(request=request.with_(flash_attn=None), text="", settle="flash-attn")
-        yield Change(request=request.with_(flash_attn=None, no_flash_attn=True), text="--no-flash-attn in place of --flash-attn")
+        left_out = request.with_(flash_attn=None, no_flash_attn=True)
+        yield Change(request=left_out, text="--no-flash-attn in place of --flash-attn")
     elif asked.kind == "requirement":
         yield from _other_requirement(matrix, request, asked)
     if asked.kind not in {"flash-attn", "torch", "cuda"}:

@@ -11,10 +11,11 @@ from resolvelib.resolvers import Resolution
 
 from stackfix.errors import AnswerIsNo
 from stackfix.matrix import query
+from stackfix.resolve.clash import Clash
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.problem import Problem
-from stackfix.resolve.proof import Clash, Propagation
+from stackfix.resolve.proof import Propagation
 from stackfix.resolve.provider import ClosureProvider
 
 MAX_ROUNDS = 3_000         # a stop, far above what real closures take (vllm: a few hundred)

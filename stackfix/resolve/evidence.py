@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from stackfix.matrix.records import Matrix
-from stackfix.resolve.candidates import Project, exclusion_limit
+from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
+from stackfix.resolve.uploaded import exclusion_limit
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
 

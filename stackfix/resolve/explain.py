@@ -1,4 +1,4 @@
-"""A failure as a refusal: the fewest asks that cannot be met together, what ties them, and what could be asked instead."""
+"""A failure as a refusal: the fewest asks that cannot be met together, what ties them, what could be asked instead."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from stackfix.errors import StackfixError
 from stackfix.matrix.records import Matrix, Rule
 from stackfix.resolve.assemble import gives
 from stackfix.resolve.changes import Change, changes_of, option, settled
+from stackfix.resolve.clash import Clash
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.links import causes_of, involved_asks, resting_on
-from stackfix.resolve.proof import Clash
 from stackfix.resolve.question import parse_request, without
 from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
 from stackfix.resolve.roots import asked_by
@@ -38,21 +38,21 @@ def refuse(
     causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks))
     offering = Trials(evidence, flash, bound=MAX_OFFERING)
     nearest = tuple(_offers(offering, failure.question.request, asks, command))
-    return NoConsistentStack(headline=_headline(asks, reducing.spent), causes=causes, nearest=nearest)
+    return NoConsistentStack(headline=_headline(asks, unsure=reducing.spent), causes=causes, nearest=nearest)
 
 
-def _headline(asks: list[Asked], spent: bool) -> str:
-    unsure = " (there may be a shorter reason: not every part of the request was tried without)" if spent else ""
+def _headline(asks: list[Asked], *, unsure: bool) -> str:
+    rest = " (there may be a shorter reason: not every part of the request was tried without)" if unsure else ""
     if not asks:
-        return f"no stack of the matrix can be locked from this index{unsure}"
+        return f"no stack of the matrix can be locked from this index{rest}"
     names = [option(asked) for asked in asks]
     if len(names) == 1:
-        return f"no stack has {names[0]}{unsure}"
-    return f"no stack has {', '.join(names[:-1])} together with {names[-1]}{unsure}"
+        return f"no stack has {names[0]}{rest}"
+    return f"no stack has {', '.join(names[:-1])} together with {names[-1]}{rest}"
 
 
 def _about_one_file(evidence: Evidence, failure: Failure) -> StackfixError | None:
-    """The plain error where all comes down to a project that no index has, or to an sdist that only a build can tell."""
+    """The plain error where all comes down to a project that no index has, or to an sdist that only a build reads."""
     clashes = [refusal.clash for refusal in failure.refusals if refusal.clash is not None]
     errors = [_plain_error(evidence, clash) for clash in clashes]
     return errors[0] if errors and all(error is not None for error in errors) else None
@@ -93,7 +93,7 @@ def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]
 
 
 def _as_asked(trials: Trials, failure: Failure, least: Failure, asks: list[Asked]) -> Failure:
-    """The least failure on the targets that were asked for, if it is the same there: the files named are then theirs."""
+    """The least failure on the targets that were asked for, if it is the same there: files named are then theirs."""
     targets = [asked for asked in failure.question.asks if asked.kind in {"python", "platform"}]
     found = trials.solve(_only(failure.question.request, [*asks, *targets])) if targets else None
     same = found if isinstance(found, Failure) else least

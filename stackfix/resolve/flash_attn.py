@@ -1,4 +1,4 @@
-"""Which flash-attn wheel, if any, goes with a torch: release assets told apart by their names.
+"""Which flash-attn, if any, goes with a torch, and how: by a wheel's hash, or as the sdist of the second step.
 
 flash-attn publishes wheels only as release assets, one for each CUDA tag, torch minor, C++ ABI and Python. Releases are
 mutable, so that what the matrix lists is what existed once: where the release source answers, its listing decides.
@@ -6,7 +6,6 @@ mutable, so that what the matrix lists is what existed once: where the release s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,33 +13,13 @@ from packaging.specifiers import SpecifierSet
 
 from stackfix.errors import Unreachable
 from stackfix.matrix import query
-from stackfix.matrix.records import FlashAttnWheel, TorchBuild
+from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_assets import FlashWheel, first_of_each, listed_wheels, wheel_of_row, worth_asking
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Target, WheelHashDisagreement
 from stackfix.sources.records import IndexFile, ReleaseAsset
-
-_ASSET = re.compile(
-    r"flash_attn-(?P<version>[0-9][0-9a-z.]*)\+cu(?P<cuda>\d+)torch(?P<torch>\d+\.\d+)cxx11abi(?P<abi>TRUE|FALSE)"
-    r"-(?P<python>cp\d+)-(?P=python)-(?:manylinux[0-9a-z_.]*|linux)_(?:x86_64|aarch64)\.whl"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlashWheel:
-    """A wheel that fits one target. Without `sha256` it can be had only where `asset` tells what to download."""
-
-    version: str                    # public version, as in its metadata
-    file: str
-    sha256: str | None
-    asset: ReleaseAsset | None
-    row: FlashAttnWheel | None      # the matrix row of the file, where there is one
-
-    @property
-    def obtainable(self) -> bool:
-        """Whether its hash is known or can be had by a download."""
-        return self.sha256 is not None or self.asset is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +71,9 @@ class FlashAttn:
         self, target: Target, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...],
         kept: str | None,
     ) -> dict[str, FlashWheel]:
-        """The best fitting wheel of each version that the target, the specifiers and the GPUs take: as the release
-        source lists them where it answers, else as the matrix does.
+        """The best fitting wheel of each version that the target, the specifiers and the GPUs take.
+
+        As the release source lists them where it answers, else as the matrix does.
         """
         if build.cuda == query.CPU or build.cxx11_abi is None:
             return {}
@@ -105,12 +85,13 @@ class FlashAttn:
             row for row in query.flash_attn_wheels_for(self._evidence.matrix, build, target.python, target.platform)
             if row.version in allowed
         )
-        listed = self._list(_worth_asking(allowed, rows, kept))
+        listed = self._list(worth_asking(allowed, rows, kept))
         if listed is None:
-            return _first_of_each(_from_row(row) for row in rows)
-        found = self._listed_wheels(target, build, listed, rows)
+            return first_of_each(wheel_of_row(row) for row in rows)
+        view = self._evidence.view(target)
+        found = listed_wheels(view, build, listed, rows, self._unobtainable)
         if not any(wheel.obtainable for wheel in found.values()):
-            found = self._listed_wheels(target, build, self._list(allowed) or {}, rows)
+            found = listed_wheels(view, build, self._list(allowed) or {}, rows, self._unobtainable)
         return found
 
     def _allowed(
@@ -143,27 +124,6 @@ class FlashAttn:
                 self.unreachable = error
                 return None
         return {version: self._listed.get(version, ()) for version in versions}
-
-    def _listed_wheels(
-        self, target: Target, build: TorchBuild, listed: Mapping[str, tuple[ReleaseAsset, ...]],
-        rows: tuple[FlashAttnWheel, ...],
-    ) -> dict[str, FlashWheel]:
-        by_file = {row.file: row for row in rows}
-        view = self._evidence.view(target)
-        found: list[tuple[bool, str, FlashWheel]] = []
-        for version, assets in listed.items():
-            for asset in assets:
-                tag = cuda_tag_if_fits(asset.file, version, build)
-                if tag is not None and view.rank(asset.file) is not None and _python_of(asset.file) == target.python:
-                    exact = tag == build.cuda.replace(".", "")
-                    found.append((exact, tag, self._from_asset(version, asset, by_file.get(asset.file))))
-        found.sort(key=lambda entry: entry[:2], reverse=True)
-        return _first_of_each(wheel for _, _, wheel in found)
-
-    def _from_asset(self, version: str, asset: ReleaseAsset, row: FlashAttnWheel | None) -> FlashWheel:
-        known = row.sha256 if row is not None else None
-        usable = asset if asset.file not in self._unobtainable else None
-        return FlashWheel(version=version, file=asset.file, sha256=known or asset.sha256, asset=usable, row=row)
 
     def _plan(self, version: str, fitting: Mapping[Target, Mapping[str, FlashWheel]]) -> Iterator[FlashPlan]:
         """The plan for one version; none where no target could be given it."""
@@ -215,43 +175,6 @@ class FlashAttn:
             url=f"{base}/v{wheel.version}/{quoted}", sha256=wheel.sha256, requires_python=None, yanked=None, size=None,
             upload_time=None, core_metadata=None, index=base,
         )
-
-
-def cuda_tag_if_fits(file: str, version: str, build: TorchBuild) -> str | None:
-    """The CUDA tag ("122", "12") of an asset that is built for this torch, else None. Python and platform are apart."""
-    match = _ASSET.fullmatch(file)
-    if match is None or match["version"] != version or build.cxx11_abi is None:
-        return None
-    same = (
-        match["torch"] == query.minor_of(build.version)
-        and (match["abi"] == "TRUE") is build.cxx11_abi
-        and match["cuda"][:2] == build.cuda.partition(".")[0]
-    )
-    return match["cuda"] if same else None
-
-
-def _worth_asking(allowed: tuple[str, ...], rows: tuple[FlashAttnWheel, ...], kept: str | None) -> tuple[str, ...]:
-    """Releases down to the newest (or kept) one that has a fitting wheel for sure: an older one would not be taken."""
-    sure = [row.version for row in rows if row.basis != "planned"]
-    last = kept if kept in sure else next(iter(sure), None)
-    return allowed[: allowed.index(last) + 1] if last in allowed else allowed
-
-
-def _python_of(file: str) -> str:
-    """`3.11` of an asset name that matches."""
-    digits = file[:-4].split("-")[2].removeprefix("cp")
-    return f"{digits[0]}.{digits[1:]}"
-
-
-def _from_row(row: FlashAttnWheel) -> FlashWheel:
-    return FlashWheel(version=row.version, file=row.file, sha256=row.sha256, asset=None, row=row)
-
-
-def _first_of_each(wheels: Iterable[FlashWheel]) -> dict[str, FlashWheel]:
-    found: dict[str, FlashWheel] = {}
-    for wheel in wheels:
-        found.setdefault(wheel.version, wheel)
-    return found
 
 
 def _rank(plan: FlashPlan, kept: str | None) -> tuple[int, int, bool, object]:

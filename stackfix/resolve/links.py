@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from stackfix.resolve.against import Reason
 from stackfix.resolve.changes import option
+from stackfix.resolve.clash import Clash, exclusions
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
-from stackfix.resolve.proof import Clash, exclusions
 from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
-from stackfix.resolve.stack import Reason
 
 ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "requirement")
 MAX_GROUPS = 3          # different reasons of different torch releases that are told
@@ -92,12 +92,14 @@ def _distinct(causes: Iterable[Cause]) -> list[Cause]:
 
 
 def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
-    """The stacks that meet as many of the leading asks as any stack does: what they lack is the reason worth telling."""
-    left = list(failure.refusals)
+    """The stacks that meet as many of the leading asks as any does: what they lack is the reason worth telling."""
+    known = [refusal for refusal in failure.refusals if refusal.stack.builds]
+    asked_for = [refusal for refusal in known if not any(reason.kind == "asked" for reason in refusal.reasons)]
+    left = known if asked_for else list(failure.refusals)
     for asked in ordered:
         meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
         left = meeting or left
-    return [refusal for refusal in left if refusal.stack.builds] or left
+    return left
 
 
 def _groups(refusals: list[Refusal]) -> list[list[Refusal]]:
@@ -122,7 +124,9 @@ def _main_reason(refusal: Refusal) -> str:
 def _group_causes(refusals: list[Refusal]) -> Iterator[Cause]:
     first = refusals[0]
     if first.clash is not None:
-        yield from clash_causes(first.clash, [refusal.stack.text for refusal in refusals[1:]])
+        causes = list(clash_causes(first.clash))
+        others = [refusal.stack.text for refusal in refusals[1:]]
+        yield from _with_others(causes, others)
         return
     told = [reason for reason in first.reasons if reason.kind != "asked"]
     for reason in [other for other in told if other.asks == told[0].asks][:2]:
@@ -146,12 +150,22 @@ def versions_text(versions: list[str]) -> str:
     """`2.3.0`, `2.3.0 and 2.3.1`, or `2.1.0 to 2.4.1` for versions newest first."""
     if len(versions) == 1:
         return versions[0]
-    if len(versions) == 2:      # noqa: PLR2004 - two are named, more are spanned
+    if len(versions) == 2:
         return f"{versions[1]} and {versions[0]}"
     return f"{versions[-1]} to {versions[0]}"
 
 
-def clash_causes(clash: Clash, likewise: list[str]) -> Iterator[Cause]:
+def _with_others(causes: list[Cause], versions: list[str]) -> Iterator[Cause]:
+    """The causes, the first fact told to hold for other torch releases likewise."""
+    for cause in causes:
+        if versions and cause.kind != "asked":
+            yield replace(cause, text=f"{cause.text} (torch {versions_text(versions)} likewise)")
+            versions = []
+        else:
+            yield cause
+
+
+def clash_causes(clash: Clash) -> Iterator[Cause]:
     """The way from the roots to each of the clashing needs, then why nothing else is left."""
     for need in clash.needs:
         yield from _way(clash, need)
@@ -163,13 +177,13 @@ def clash_causes(clash: Clash, likewise: list[str]) -> Iterator[Cause]:
             yield from _told(exclusions(clash.problem, case.need.name, (case.need,)), case.need.name)
     yield from _exclusion_causes(clash)
     if not clash.proved:
-        yield Cause(kind="index", text=f"the last clash of the search was on {clash.name}; which of the needs above could"
-                    f" give way was not proved", source="the solver")
+        text = f"the last clash of the search was on {clash.name}; which of the needs could give way was not proved"
+        yield Cause(kind="index", text=text, source="the solver")
 
 
 def _way(clash: Clash, need: Need, depth: int = 0) -> Iterator[Cause]:
     """Causes from the root to the need."""
-    if need.parent is not None and depth < 8:       # noqa: PLR2004 - a chain that nobody would read further
+    if need.parent is not None and depth < 8:
         for above in clash.forced_by.get(need.parent, ()):
             yield from _way(clash, above, depth + 1)
     if not isinstance(need.origin, FromStack) or need.name not in {"torch", "flash-attn"}:
@@ -186,7 +200,8 @@ def _need_cause(need: Need, others: int = 0) -> Cause:
     if isinstance(origin, FromRule):
         text = f"{origin.parent.label} needs {origin.rule.needs}: {origin.rule.why}{more}"
         return Cause(kind="matrix", text=text, source=origin.rule.source, rows=(origin.rule,))
-    return Cause(kind="index", text=f"{origin.parent.label} requires {need.text}{more}", source=_metadata(origin.parent))
+    text = f"{origin.parent.label} requires {need.text}{more}"
+    return Cause(kind="index", text=text, source=_metadata(origin.parent))
 
 
 def _metadata(parent: Candidate) -> str:
@@ -196,12 +211,12 @@ def _metadata(parent: Candidate) -> str:
 def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     """Why versions that the needs admit were no candidates: the newest for each kind of reason."""
     yield from _told(clash.exclusions, clash.name)
-    if not clash.exclusions and not clash.refuted and clash.proved:
-        versions = [] if clash.name in clash.problem.only else [str(v) for v in clash.problem.project(clash.name).versions]
-        newest = f"; the newest there is {versions[0]}" if versions else ""
-        if len(clash.needs) == 1:
-            yield Cause(kind="index", text=f"no version of {clash.name} on the index is {clash.needs[0].specifier}{newest}",
-                        source=f"index page of {clash.name}")
+    if clash.exclusions or clash.refuted or not clash.proved or len(clash.needs) != 1:
+        return
+    versions = () if clash.name in clash.problem.only else clash.problem.project(clash.name).versions
+    newest = f"; the newest there is {versions[0]}" if versions else ""
+    text = f"no version of {clash.name} on the index is {clash.needs[0].specifier}{newest}"
+    yield Cause(kind="index", text=text, source=f"index page of {clash.name}")
 
 
 def _told(found: Iterable[Exclusion], project: str) -> Iterator[Cause]:

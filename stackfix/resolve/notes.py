@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stackfix.matrix import query
-from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.flash_attn import FlashAttn
+from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
 from stackfix.resolve.needs import Candidate, FromRule, Need
-from stackfix.resolve.pep508 import admits
-from stackfix.resolve.question import FLASH_ATTN
-from stackfix.resolve.records import Target
+from stackfix.resolve.pep508 import admits, normalise
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
 from stackfix.sources.errors import SdistNeedsBuild
@@ -24,16 +22,16 @@ _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
 def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str, ...]:
     """The notes of a decision, each once."""
     notes = [
-        *_stack_notes(evidence, solved),
+        *_stack_notes(solved),
         *_driver_notes(evidence, solved),
-        *_flash_attn_notes(evidence, flash, solved),
+        *flash_attn_notes(evidence, flash, solved),
     ]
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         notes.extend(_closure_notes(evidence, closure))
     return tuple(dict.fromkeys(notes))
 
 
-def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
+def _stack_notes(solved: Solved) -> Iterator[str]:
     request, stack = solved.question.request, solved.stack
     if solved.newer:
         names = ", ".join(other.text for other in solved.newer)
@@ -48,15 +46,16 @@ def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
         if build.cuda == query.CPU and request.cuda is None:
             yield f"the wheel of torch {stack.text} for {platform} on the default index is a CPU build"
         if build.confidence == "low":
-            yield f"the matrix knows the build of torch {stack.text} for {platform} only with low confidence ({build.source})"
+            yield f"the build of torch {stack.text} for {platform} is known with low confidence ({build.source})"
 
 
 def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
     request = solved.question.request
-    for build in _cuda_builds(solved):
+    for build in cuda_builds(solved):
         family = query.driver_floor(evidence.matrix, build.cuda)
         if request.driver is not None and family is None:
-            yield f"whether driver {request.driver} runs {cuda_words(build.cuda)} is unknown: the matrix has no floor for it"
+            cuda = cuda_words(build.cuda)
+            yield f"whether driver {request.driver} runs {cuda} is unknown: the matrix has no floor for it"
         elif request.driver is not None and query.driver_supports(evidence.matrix, request.driver, build.cuda) is False:
             yield (
                 f"driver {request.driver} is older than {family.floor if family else 'the floor'}, which"
@@ -64,84 +63,12 @@ def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
                 f" (cuda-compat) on a data-centre GPU; which base driver such a package takes is unknown here"
             )
         if family is not None and family.confidence == "low":
-            yield f"the driver floor {family.floor} of CUDA {family.cuda_major} is known with low confidence ({family.source})"
+            floor = f"the driver floor {family.floor} of CUDA {family.cuda_major}"
+            yield f"{floor} is known with low confidence ({family.source})"
         if request.gpu_archs and not build.gpu_archs:
             archs = ", ".join(request.gpu_archs)
-            yield f"whether torch {build.version} for {build.platform} has code for {archs} is unknown: nobody read its binaries"
-
-
-def _cuda_builds(solved: Solved) -> list[TorchBuild]:
-    return [build for build in solved.stack.builds.values() if build.cuda != query.CPU]
-
-
-def _flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> Iterator[str]:
-    request, plan = solved.question.request, solved.plan
-    if request.no_flash_attn or any(line.name == FLASH_ATTN for line in solved.question.lines):
-        return
-    targets = sorted(solved.closures)
-    left_out = [target for target in targets if plan is None or not plan.covers(target)]
-    if left_out and _cuda_builds(solved):
-        yield _left_out(evidence, solved, left_out)
-    elif left_out:
-        yield "flash-attn is left out: it has no CPU build"
-    if plan is None:
-        return
-    if plan.unhashed:
-        why = f" ({flash.unreachable})" if flash.unreachable is not None else ""
-        yield (
-            f"flash-attn {plan.unhashed[0]} is newer and would fit, but the sha256 of its wheel is neither known to the"
-            f" matrix nor obtainable now{why}"
-        )
-    yield from _plan_notes(plan, flash)
-
-
-def _plan_notes(plan: FlashPlan, flash: FlashAttn) -> Iterator[str]:
-    for target in sorted(plan.sdists):
-        why = f": {flash.unreachable}" if flash.unreachable is not None else ""
-        yield (
-            f"flash-attn {plan.version} for {words(target)} is the second step: its wheel exists, but its sha256 is"
-            f" neither known nor obtainable now{why}"
-        )
-    for target, wheel in sorted(plan.wheels.items()):
-        if wheel.row is not None and wheel.row.confidence == "low":
-            yield f"the hash of {wheel.file} ({words(target)}) is known with low confidence ({wheel.row.source})"
-
-
-def words(target: Target) -> str:
-    """`Python 3.11 on linux-64`."""
-    return f"Python {target.python} on {target.platform}"
-
-
-def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
-    """That flash-attn is left out, and the nearest stack that has it."""
-    places = " and ".join(words(target) for target in targets)
-    stack = solved.stack
-    text = f"flash-attn is left out: it has no prebuilt wheel for torch {stack.text} ({cuda_words(stack.cuda)}), {places}"
-    nearest = _nearest_stack(evidence, solved, targets[0])
-    if nearest is None:
-        return f"{text}; the matrix knows no stack that has one for this platform"
-    build, version, python = nearest
-    other = "" if python == targets[0].python else f", Python {python}"
-    return f"{text}; the nearest stack that has one is torch {build.version} with {cuda_words(build.cuda)}{other} (flash-attn {version})"
-
-
-def _nearest_stack(evidence: Evidence, solved: Solved, target: Target) -> tuple[TorchBuild, str, str] | None:
-    """Build, flash-attn version and Python of the nearest stack with a wheel: by torch minor, the same Python first."""
-    builds = query.builds(evidence.matrix, platform=target.platform, index=query.DEFAULT_INDEX)
-    minors = list(dict.fromkeys(query.minor_of(build.version) for build in builds))
-    own = query.minor_of(solved.stack.text)
-    here = minors.index(own) if own in minors else 0
-    found: list[tuple[tuple[bool, int, int], TorchBuild, str, str]] = []
-    for order, build in enumerate(builds):
-        distance = abs(minors.index(query.minor_of(build.version)) - here)
-        for python in build.pythons:
-            wheels = query.flash_attn_wheels_for(evidence.matrix, build, python, target.platform)
-            if wheels:
-                found.append(((python != target.python, distance, order), build, wheels[0].version, python))
-    if not found:
-        return None
-    _, build, version, python = min(found, key=lambda entry: entry[0])
-    return build, version, python
+            torch = f"torch {build.version} for {build.platform}"
+            yield f"whether {torch} has code for {archs} is unknown: nobody read its binaries"
 
 
 def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
@@ -160,17 +87,16 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"
         library = _LIBRARY_MAJOR.fullmatch(name)
         if library and build.cuda != query.CPU and library[1] != build.cuda.partition(".")[0]:
-            yield f"{candidate.label} belongs to CUDA {library[1]}, torch {build.version} is built for {cuda_words(build.cuda)}"
-    yield from _low_rules(evidence, closure)
+            cuda = cuda_words(build.cuda)
+            yield f"{candidate.label} belongs to CUDA {library[1]}, torch {build.version} is built for {cuda}"
+    yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
 
 
-def _low_rules(evidence: Evidence, closure: Closure) -> Iterator[str]:
+def _low_rules(closure: Closure) -> Iterator[str]:
     """Rules of low confidence that decided: without one, another version would have been taken."""
     for name, candidate in sorted(closure.chosen.items()):
-        passed_over = _passed_over(closure, candidate)
-        for rule_text in dict.fromkeys(passed_over):
-            yield rule_text
+        yield from _passed_over(closure, candidate)
         for need in closure.problem.dependencies(candidate):
             if isinstance(need.origin, FromRule) and need.origin.rule.confidence == "low" and _decided(closure, need):
                 rule = need.origin.rule
@@ -218,7 +144,5 @@ def _unknown_extras(evidence: Evidence, closure: Closure) -> Iterator[str]:
 
 
 def _not_in(extras: Iterable[str], provided: Iterable[str]) -> list[str]:
-    from stackfix.resolve.pep508 import normalise
-
     known = {normalise(extra) for extra in provided}
     return [extra for extra in extras if extra not in known]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -19,7 +19,7 @@ _EXTRA_TEST = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
 _EXCLUSIVE = re.compile(r"^===?\s*[^*]+$")
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_version(text: str) -> Version | None:
     """The version, or None where the text is none (such a file is never a candidate)."""
     try:
@@ -28,7 +28,7 @@ def parse_version(text: str) -> Version | None:
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_specifier(text: str) -> SpecifierSet | None:
     """The specifier, or None where the text is none."""
     try:
@@ -37,7 +37,7 @@ def parse_specifier(text: str) -> SpecifierSet | None:
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_requirement(text: str) -> Requirement | None:
     """The requirement, or None where the text is no PEP 508 requirement."""
     try:
@@ -46,7 +46,7 @@ def parse_requirement(text: str) -> Requirement | None:
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def normalise(name: str) -> str:
     """The name as an index spells it (PEP 503)."""
     return str(canonicalize_name(name))

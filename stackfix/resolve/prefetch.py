@@ -1,5 +1,7 @@
-"""Ask for what will be needed before it is needed: the pages of the whole expected closure at once, then the metadata
-of the candidate that would be picked from each page as it arrives, then what this metadata names.
+"""Ask for what will be needed before it is needed.
+
+First the pages of the whole expected closure at once, then the metadata of the candidate that would be picked from each
+page as it arrives, then what this metadata names.
 
 Nothing here decides. A wrong guess costs a request and no answer: the solver asks for what it needs in any case. It
 runs inside the index's own threads, so it never waits for an answer.
@@ -12,6 +14,7 @@ from threading import RLock
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.resolve.against import expected_stack
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate, FromFile, FromStack, Need
 from stackfix.resolve.outside import matrix_exclusion
@@ -20,7 +23,7 @@ from stackfix.resolve.problem import needs_of
 from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
 from stackfix.resolve.records import ProjectPage, Target, Watchable
 from stackfix.resolve.roots import preferred_versions, torch_need
-from stackfix.resolve.stack import Stack, expected_stack
+from stackfix.resolve.stack import Stack
 from stackfix.sources.records import CoreMetadata, IndexFile
 
 _GUESS = FromStack(part="guess", source="prefetch")

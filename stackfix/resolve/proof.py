@@ -9,83 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
-from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, Need
-from stackfix.resolve.pep508 import pins_exactly
-from stackfix.resolve.problem import UNUSABLE, Problem
+from stackfix.resolve.clash import Clash, Refuted, exclusions
+from stackfix.resolve.needs import Candidate, FromRule, Need
+from stackfix.resolve.problem import Problem
 
 _Test = Callable[[list[Candidate]], bool]
 MAX_TRIED = 400         # candidates that are tried one step further, over all projects
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Refuted:
-    """A candidate that cannot be used because `need`, which it has, and `against` together admit nothing."""
-
-    candidate: Candidate
-    need: Need
-    against: tuple[Need, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Clash:
-    """Needs on one project that nothing can meet, and how each of them came about."""
-
-    problem: Problem
-    name: str
-    needs: tuple[Need, ...]
-    exclusions: tuple[Exclusion, ...]           # of versions that the needs admit
-    refuted: tuple[Refuted, ...]                # candidates that the needs admit and their own needs rule out
-    forced_by: dict[Candidate, tuple[Need, ...]]
-    proved: bool
-
-    def all_needs(self) -> Iterator[Need]:
-        """Every need that takes part, the clashing ones first, each once."""
-        seen: set[Need] = set()
-        waiting = deque(self.needs)
-        for case in self.refuted:
-            waiting.extend((case.need, *case.against))
-        while waiting:
-            need = waiting.popleft()
-            if need in seen:
-                continue
-            seen.add(need)
-            yield need
-            if need.parent is not None:
-                waiting.extend(self.forced_by.get(need.parent, ()))
-
-    def depends_on(self) -> frozenset[str]:
-        """What of the stack level takes part: "torch", "flash-attn", "python". Without "torch" no other torch helps."""
-        parts = set() if self.proved else {"torch", "flash-attn", "python"}
-        for need in self.all_needs():
-            if isinstance(need.origin, FromStack):
-                parts.add(need.origin.part)
-            if need.by_python:
-                parts.add("python")
-        parents = {need.parent for need in self.all_needs() if need.parent is not None}
-        for exclusion in (*self.exclusions, *(e for parent in parents for e in self._alternatives(parent))):
-            parts.update(name for name, is_so in (
-                ("torch", exclusion.by_torch), ("python", exclusion.by_python), ("flash-attn", exclusion.by_flash_attn),
-            ) if is_so)
-        return frozenset(parts)
-
-    def torch_limits(self) -> Iterator[Need]:
-        """Needs on torch that clash with its pin and do not themselves come from that torch: they hold for any other."""
-        if not self.proved or self.name != "torch":
-            return
-        for need in self.needs:
-            if not isinstance(need.origin, FromStack):
-                alone = replace(self, needs=(need,), exclusions=(), refuted=())
-                if "torch" not in alone.depends_on():
-                    yield need
-
-    def _alternatives(self, candidate: Candidate) -> Iterator[Exclusion]:
-        """Why other versions that the forcing needs admit were no candidates."""
-        needs = self.forced_by.get(candidate)
-        if needs and not any(pins_exactly(need.specifier) for need in needs):
-            yield from exclusions(self.problem, candidate.name, needs)
 
 
 @dataclass(slots=True, eq=False)
@@ -161,8 +93,9 @@ class Propagation:
         )
 
     def look_ahead(self) -> Clash | list[Need] | None:
-        """Tries candidates one step further: the clash where none is left, the needs of one that alone is left, or
-        None where nothing follows.
+        """What follows from trying candidates one step further.
+
+        The clash where none is left, the needs of the one that alone is left, or None where nothing follows.
         """
         for key, bucket in list(self.needs.items()):
             if key in self.forced or bucket[0].extra is not None:
@@ -215,23 +148,3 @@ def _with_presence(needs: tuple[Need, ...], bucket: Sequence[Need]) -> tuple[Nee
     if any(need in bringing for need in needs):
         return needs
     return (*(bringing or bucket)[:1], *needs)
-
-
-def exclusions(problem: Problem, name: str, needs: Sequence[Need]) -> Iterator[Exclusion]:
-    """Why versions that the needs admit are no candidates of the problem, newest first."""
-    if name.startswith(UNUSABLE):
-        yield problem.unusable[name]
-        return
-    if name in problem.only:
-        yield from problem.only_exclusions.get(name, ())
-        return
-    project = problem.project(name)
-    for version in project.admitted(needs):
-        candidate = project.candidate(version)
-        if candidate is not None and name in problem.allowed and problem.allowed_files(candidate) is None:
-            reason = "has no file with a sha256 that the request allows"
-            yield Exclusion(version=str(version), kind="index", reason=reason, source=f"index page of {name}")
-            continue
-        found = project.exclusion(version) if candidate is None else problem.exclusion(candidate)
-        if found is not None:
-            yield found

@@ -157,26 +157,22 @@ def without(request: StackRequest, asked: Asked) -> StackRequest:
 
 def _option_asks(request: StackRequest) -> Iterator[Asked]:
     """The asks of all options, in the order of the command line."""
-    for kind, value in (("torch", request.torch), ("cuda", request.cuda)):
-        if value is not None:
-            yield Asked(kind=kind, value=_as_written(value), flag=f"--{kind}")
-    for python in request.pythons:
-        yield Asked(kind="python", value=python, flag="--python")
-    if request.platforms != _DEFAULTS.platforms:
-        for platform in request.platforms:
-            yield Asked(kind="platform", value=platform, flag="--platform")
-    if request.glibc != _DEFAULTS.glibc:
-        yield Asked(kind="glibc", value=request.glibc, flag="--glibc")
-    if request.flash_attn is not None:
-        yield Asked(kind="flash-attn", value=_as_written(request.flash_attn), flag="--flash-attn")
-    if request.no_flash_attn:
-        yield Asked(kind="no-flash-attn", value="", flag="--no-flash-attn")
-    if request.driver is not None:
-        yield Asked(kind="driver", value=request.driver, flag="--driver")
-    for arch in request.gpu_archs:
-        yield Asked(kind="gpu-arch", value=arch, flag="--gpu-arch")
-    if request.exclude_newer is not None:
-        yield Asked(kind="exclude-newer", value=request.exclude_newer, flag="--exclude-newer")
+    values: dict[str, tuple[str | None, ...]] = {
+        "torch": (request.torch,),
+        "cuda": (request.cuda,),
+        "python": request.pythons,
+        "platform": request.platforms if request.platforms != _DEFAULTS.platforms else (),
+        "glibc": (request.glibc,) if request.glibc != _DEFAULTS.glibc else (),
+        "flash-attn": (request.flash_attn,),
+        "no-flash-attn": ("",) if request.no_flash_attn else (),
+        "driver": (request.driver,),
+        "gpu-arch": request.gpu_archs,
+        "exclude-newer": (request.exclude_newer,),
+    }
+    for kind, given in values.items():
+        for value in given:
+            if value is not None:
+                yield Asked(kind=kind, value=_as_written(value), flag=f"--{kind}")
 
 
 def _as_written(specifier: str) -> str:

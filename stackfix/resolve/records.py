@@ -58,8 +58,8 @@ class StackRequest:
 class Asked:
     """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
 
-    kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "requirement",
-    #                                 "driver", "gpu-arch", "glibc", "exclude-newer"
+    kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "driver",
+    #                                 "gpu-arch", "glibc", "exclude-newer", "requirement"
     value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
     flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
 
@@ -183,7 +183,7 @@ class WheelHashDisagreement(StackfixError):
         )
 
     def next_step(self) -> str:
-        return "the file was replaced or is not what it seems: leave it out with --no-flash-attn, or take another version"
+        return "the file was replaced or is not what it seems: use --no-flash-attn, or take another version"
 
 
 class ProjectPage(Protocol):

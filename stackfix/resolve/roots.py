@@ -13,7 +13,7 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.needs import Candidate, Exclusion, FromStack, FromUser, Need
-from stackfix.resolve.pep508 import ANY, normalise, parse_requirement, parse_specifier, parse_version
+from stackfix.resolve.pep508 import ANY, normalise, parse_specifier, parse_version
 from stackfix.resolve.problem import Problem, needs_of
 from stackfix.resolve.question import FLASH_ATTN, TORCH, Question, UserLine
 from stackfix.resolve.records import Target
@@ -126,14 +126,14 @@ def _not_in_the_stack(question: Question) -> Exclusion:
     reason = "is left out, as asked" if asks else "has no prebuilt wheel for this stack"
     return Exclusion(
         version="any", kind="matrix", reason=reason, source="--no-flash-attn" if asks else "flash-attn in the matrix",
-        by_torch=not asks, by_flash_attn=True,
+        by_torch=not asks, by_python=not asks, by_flash_attn=True,
     )
 
 
 def _in_the_second_step(plan: FlashPlan) -> Exclusion:
     return Exclusion(
         version=plan.version, kind="matrix", reason="can only be built after everything else is installed",
-        source="flash-attn in the matrix", by_torch=True, by_flash_attn=True,
+        source="flash-attn in the matrix", by_torch=True, by_python=True, by_flash_attn=True,
     )
 
 

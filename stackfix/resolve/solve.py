@@ -7,23 +7,16 @@ from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
+from stackfix.resolve.against import Reason, reasons_against, torch_reasons
+from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure, solve_closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.pep508 import admits, parse_version
-from stackfix.resolve.proof import Clash
 from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
-from stackfix.resolve.stack import (
-    Reason,
-    Stack,
-    cuda_words,
-    pythons_to_try,
-    reasons_against,
-    stacks,
-    torch_reasons,
-)
+from stackfix.resolve.stack import Stack, cuda_words, pythons_to_try, stacks
 
 MAX_PLANS = 4           # flash-attn versions that are tried before a stack goes without
 
@@ -111,7 +104,7 @@ def _try_targets(
     missing = tuple(reason for target in targets for reason in torch_reasons(evidence, question, stack, target))
     if missing:
         return Refusal(stack=stack, reasons=missing)
-    plans = flash_plans(evidence, flash, question, stack, targets)
+    plans = flash_plans(flash, question, stack, targets)
     if not plans:
         return Refusal(stack=stack, reasons=(no_wheel_reason(evidence, question, stack, targets),))
     first: Clash | None = None
@@ -129,7 +122,8 @@ def _try_targets(
 
 
 def _close(
-    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target], plan: FlashPlan | None
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target],
+    plan: FlashPlan | None,
 ) -> dict[Target, Closure] | Clash:
     """The closures of all targets, or the first clash."""
     closures: dict[Target, Closure] = {}
@@ -142,7 +136,7 @@ def _close(
 
 
 def flash_plans(
-    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
+    flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
 ) -> list[FlashPlan | None]:
     """What may be done about flash-attn, best first; None leaves it out. Empty where it is asked for and none fits."""
     if question.request.no_flash_attn or any(line.name == FLASH_ATTN for line in question.lines):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from stackfix.errors import BadInput
 from stackfix.matrix import query
@@ -104,7 +105,7 @@ def _points(matrix: Matrix, build: TorchBuild, pairs: Mapping[str, str]) -> Iter
             yield from _JUDGES[key](matrix, build, value, pairs)
 
 
-def _of_build(build: TorchBuild, about: str, holds: bool | None, text: str) -> Point:
+def _of_build(build: TorchBuild, about: str, *, holds: bool | None, text: str) -> Point:
     return Point(about=about, holds=holds, text=text, source=build.source, confidence=build.confidence)
 
 
@@ -116,16 +117,17 @@ def _torch(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, st
 
 def _cuda(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
     holds = query.cuda_matches(value, build.cuda)
-    yield _of_build(build, "cuda", holds, f"torch {build.version} is built for {cuda_words(build.cuda)}")
+    yield _of_build(build, "cuda", holds=holds, text=f"torch {build.version} is built for {cuda_words(build.cuda)}")
 
 
 def _python(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
     text = f"torch {build.version} has wheels for Python {', '.join(build.pythons)}"
-    yield _of_build(build, "python", value in build.pythons, text)
+    yield _of_build(build, "python", holds=value in build.pythons, text=text)
 
 
 def _platform(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
-    yield _of_build(build, "platform", build.platform == value, f"torch {build.version} has a build for {value}")
+    text = f"torch {build.version} has a build for {build.platform}"
+    yield _of_build(build, "platform", holds=build.platform == value, text=text)
 
 
 def _driver(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
@@ -143,13 +145,14 @@ def _driver(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, s
 
 def _gpu(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
     if build.cuda == query.CPU:
-        yield _of_build(build, "gpu-arch", holds=False, text=f"torch {build.version} for {build.platform} is a CPU build")
+        text = f"torch {build.version} for {build.platform} is a CPU build"
+        yield _of_build(build, "gpu-arch", holds=False, text=text)
     elif not build.gpu_archs:
         text = f"nobody read which GPUs torch {build.version} for {cuda_words(build.cuda)} has code for"
         yield _of_build(build, "gpu-arch", holds=None, text=text)
     else:
         text = f"torch {build.version} has code for {', '.join(build.gpu_archs)}"
-        yield _of_build(build, "gpu-arch", query.gpu_runs(build.gpu_archs, value), text)
+        yield _of_build(build, "gpu-arch", holds=query.gpu_runs(build.gpu_archs, value), text=text)
 
 
 def _flash_attn(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
@@ -199,7 +202,7 @@ def _wheels_are_for(wheels: list[FlashAttnWheel]) -> str:
     """`its wheels are for torch 2.0, 2.1, CUDA tags cu122, Python 3.8, 3.9, linux-64`."""
     def of(name: str) -> str:
         values = {str(getattr(wheel, name)) for wheel in wheels}
-        return ", ".join(sorted(values, key=lambda text: [int(part) if part.isdigit() else 0 for part in text.split(".")]))
+        return ", ".join(sorted(values, key=lambda text: (parse_version(text) or Version("0"), text)))
 
     return (
         f"its wheels are for torch {of('torch_minor')}, CUDA tags {of('cuda_tag')}, Python {of('python')},"
@@ -221,8 +224,8 @@ def _rules(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, st
             continue
         told = True
         yield Point(
-            about="transformers", holds=admits(needed.specifier, parsed), confidence=rule.confidence, source=rule.source,
-            text=f"transformers {release} needs {rule.needs}: {rule.why}",
+            about="transformers", holds=admits(needed.specifier, parsed), confidence=rule.confidence,
+            source=rule.source, text=f"transformers {release} needs {rule.needs}: {rule.why}",
         )
     if not told:
         text = f"the matrix knows nothing about transformers {value} and the rest of this combination"
