@@ -1,0 +1,89 @@
+"""`matrix why`: verdict and reasons from the matrix alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stackfix.errors import BadInput
+from stackfix.matrix.load import load_matrix
+from stackfix.resolve.records import Verdict
+from stackfix.resolve.why import KEYS, why
+from tests.resolve_world import MATRIX, torch_build
+
+REAL = load_matrix()
+
+
+def reasons(verdict: Verdict, holds: bool | None) -> str:
+    return "\n".join(point.text for point in verdict.points if point.holds is holds)
+
+
+def test_the_combination_of_the_documentation() -> None:
+    verdict = why(REAL, {"torch": "2.9", "flash-attn": "2.6.3", "python": "3.13"})
+    assert verdict.fits is False
+    assert "flash-attn 2.6.3 has no prebuilt wheel for torch 2.9" in reasons(verdict, holds=False)
+    assert "has wheels for Python" in reasons(verdict, holds=True)
+    assert all(point.source and point.confidence for point in verdict.points)
+
+
+@pytest.mark.parametrize(("pairs", "fits"), [
+    ({"torch": "2.3", "cuda": "12.1"}, True),
+    ({"torch": "2.3", "cuda": "11.8"}, True),           # on the torch index
+    ({"torch": "2.3", "cuda": "13.0"}, False),
+    ({"torch": "2.3", "python": "3.13"}, False),
+    ({"torch": "2.3", "python": "3.10", "flash-attn": "2.5.8"}, True),
+    ({"cuda": "12", "driver": "470.82.01"}, False),
+    ({"cuda": "12", "driver": "535.54.03"}, True),
+    ({"torch": "2.5", "gpu-arch": "sm_120"}, False),
+    ({"torch": "2.8", "gpu-arch": "sm_120"}, True),
+    ({"torch": "2.3", "transformers": "5.1.0"}, False),
+    ({"torch": "2.3.1", "torchvision": "0.18.1"}, True),
+    ({"torch": "2.3.1", "torchvision": "0.18.0"}, False),
+    ({"torch": "2.3.1", "torchvision": "99.0"}, None),
+    ({"torch": "99.1"}, None),
+    ({"torch": "2.3", "flash-attn": "99.0"}, None),
+    ({"torch": "2.3", "platform": "linux-aarch64", "gpu-arch": "sm_90", "cuda": "cpu"}, False),
+    ({"torch": "2.3", "platform": "win-64"}, False),
+])
+def test_verdicts(pairs: dict[str, str], fits: bool | None) -> None:
+    verdict = why(REAL, pairs)
+    assert verdict.fits is fits
+    assert verdict.points
+    assert verdict.combination == tuple(pairs.items())
+
+
+def test_where_the_build_is_found_is_told() -> None:
+    assert "on the torch index (cu118) only" in reasons(why(REAL, {"torch": "2.3", "cuda": "11.8"}), holds=True)
+
+
+def test_what_nobody_read_is_no_answer() -> None:
+    unread = replace(MATRIX, torch=(torch_build("2.3.1", "12.1", "12.1.1", cxx11_abi=None, gpu_archs=()),))
+    for pairs in ({"flash-attn": "2.5.8"}, {"gpu-arch": "sm_90"}):
+        verdict = why(unread, {"torch": "2.3", **pairs})
+        assert verdict.fits is None
+        assert "nobody read" in reasons(verdict, holds=None)
+    no_floor = replace(MATRIX, driver_families=())
+    assert why(no_floor, {"torch": "2.3", "driver": "535.54.03"}).fits is None
+
+
+def test_the_build_that_fits_best_is_judged() -> None:
+    verdict = why(MATRIX, {"flash-attn": "2.5.8", "python": "3.10"})
+    assert verdict.build is not None
+    assert (verdict.build.version, verdict.build.cuda) == ("2.3.1", "12.1")
+
+
+@pytest.mark.parametrize(("pairs", "thing"), [
+    ({"colour": "red"}, "'colour'"), ({"gpu-arch": "big"}, "gpu-arch=big"), ({"driver": "new"}, "driver=new"),
+    ({"torch": "two"}, "torch=two"), ({"cuda": "12.x"}, "cuda=12.x"), ({"flash-attn": "=>2"}, "flash-attn==>2"),
+])
+def test_bad_value_is_one_clear_error(pairs: dict[str, str], thing: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        why(MATRIX, pairs)
+    assert caught.value.thing == thing
+
+
+def test_every_key_has_a_judge() -> None:
+    values = {"platform": "linux-64", "gpu-arch": "sm_90", "driver": "535.54.03", "cuda": "12.1", "python": "3.10"}
+    for key in KEYS:
+        assert why(MATRIX, {key: values.get(key, "2.3.1")}).points
