@@ -68,8 +68,8 @@ def pages_asked(server: ReplayServer) -> list[str]:
 def test_pages_and_metadata_of_every_kind_of_index(
     metadata: str, html_only: bool, compress: bool, tmp_path: Path, open_index: Open,
 ) -> None:
-    with loopback(tmp_path, metadata=metadata, html_only=html_only, compress=compress) as server:
-        index = open_index(server.url)
+    with loopback(tmp_path, metadata=metadata, html_only=html_only, compress=compress) as server, \
+            open_index(server.url) as index:
         page = index.page("Demo")
         assert set(page.version_strings()) == {"1.0", "2.0"}
         (file,) = page.files("1.0")
@@ -198,6 +198,7 @@ def test_bad_answers_are_one_clear_error(
         with pytest.raises(kind, match=text) as error:
             index.metadata(index.page("demo").files("1.0")[0])
         assert "demo" in str(error.value)
+        index.close()
     assert not list((tmp_path / "cache").rglob("*/*/.*"))
 
 

@@ -120,18 +120,26 @@ class Cache:
         digest = hashlib.sha256(line)
         digest.update(content)
         path = self._path(kind, key)
-        beside = path.with_name(f".{key}.{os.getpid()}.{threading.get_ident()}")
         try:
-            for folder in (self.directory, path.parent.parent, path.parent):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
-                with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-                    stream.writelines((digest.hexdigest().encode(), b"\n", line, content))
-                os.replace(beside, path)
-            finally:
-                self._remove(beside)
+                self._put(path, (digest.hexdigest().encode(), b"\n", line, content))
+            except FileNotFoundError:
+                for folder in (self.directory, path.parent.parent, path.parent):
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._put(path, (digest.hexdigest().encode(), b"\n", line, content))
         except OSError as fault:
             self.problem = f"cache folder {self.directory} cannot be written ({fault.strerror})"
+
+    def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
+        """The entry whole in its place, or nothing at all."""
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+                stream.writelines(parts)
+            os.replace(beside, path)
+        except OSError:
+            self._remove(beside)
+            raise
 
 
 def _name(url: str) -> str:

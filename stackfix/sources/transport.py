@@ -198,8 +198,11 @@ class Transport:
                 raise IndexUnreachable(url, fault.reason, hint=fault.hint) from None
             raise _Failed(fault.reason, dialled=False, hint=fault.hint) from None
         with self._lock:
-            self._open.add(sock)
-        return sock, False
+            if not self._closed:
+                self._open.add(sock)
+                return sock, False
+        _shut(sock)
+        raise Closed(shown(url))
 
     def _give_back(self, sock: Socket, address: Address, proxy: Address | None, *, whole: bool) -> None:
         with self._lock:
