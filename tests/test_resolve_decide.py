@@ -352,3 +352,14 @@ def test_same_input_same_lock() -> None:
     assert first == second
     world = {name: dict(reversed(releases.items())) for name, releases in reversed(projects().items())}
     assert lock(request, FakeIndex(world)) == first
+
+
+def test_pins_that_differ_by_target_are_kept_by_each() -> None:
+    world = projects()
+    world["numpy"] = {"2.1": Release(tags=wheel_tags(("3.12",))), "2.0": Release(tags=wheel_tags(("3.10", "3.12")))}
+    request = asked("numpy", pythons=("3.10", "3.12"))
+    first = lock(request, FakeIndex(world))
+    assert [pins(target)["numpy"] for target in first.targets] == ["2.0", "2.1"]
+    world["numpy"]["2.2"] = Release(tags=wheel_tags(("3.10", "3.12")))
+    kept = tuple((package.name, package.version) for target in first.targets for package in target.packages)
+    assert lock(request.with_(kept=kept), FakeIndex(world)).targets == first.targets

@@ -75,12 +75,17 @@ def torch_need(stack: Stack, build: TorchBuild) -> Need:
 
 def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild) -> Mapping[str, tuple[Version, ...]]:
     """Versions to try before the newest: the kept lock's, then those of torch's own toolkit release."""
-    found: dict[str, tuple[Version, ...]] = {}
-    own = query.preferred_versions(evidence.matrix, build)
-    for name, text in (*question.request.kept, *own.items()):
+    kept: dict[str, set[Version]] = {}
+    for name, text in question.request.kept:
         version = parse_version(text)
         if version is not None:
-            found[normalise(name)] = (*found.get(normalise(name), ()), version)
+            kept.setdefault(normalise(name), set()).add(version)
+    # Locks of several targets may pin one project at several versions: each target takes the newest that fits it.
+    found = {name: tuple(sorted(versions, reverse=True)) for name, versions in kept.items()}
+    for name, text in query.preferred_versions(evidence.matrix, build).items():
+        version = parse_version(text)
+        if version is not None:
+            found[name] = (*found.get(name, ()), version)
     return found
 
 
