@@ -1,0 +1,189 @@
+"""Who owns which file, and whether each is as its owner installed it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import stat
+from collections.abc import Iterable, Iterator
+
+from stackfix.inspect.environment_records import FileClaim, FileFault, Owner, SharedFile
+from stackfix.inspect.places import MIB, Root, reason_of
+
+PASSING = (".pyc", ".pyo")      # compiled at need, thrown away at will
+Claim = tuple[Owner, "int | None", "str | None"]
+
+
+class Folders:
+    """Listings of folders, each read once, with links resolved for the folder only."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._real: dict[str, str | None] = {}
+        self._listed: dict[str, dict[str, os.DirEntry[str]]] = {}
+
+    def real(self, folder: str) -> str | None:
+        """The folder without links, or None. A child of a known folder costs one lstat."""
+        if folder not in self._real:
+            self._real[folder] = self._resolve(folder)
+        return self._real[folder]
+
+    def _resolve(self, folder: str) -> str | None:
+        parent, _, name = folder.rpartition("/")
+        above = self.real(parent) if parent and name not in ("", ".", "..") else None
+        if above is None:
+            return self.root.find(folder) if not parent or name in ("", ".", "..") else None
+        entry = self.listing(above).get(name)
+        if entry is not None and entry.is_dir(follow_symlinks=False):
+            return f"{above.rstrip('/')}/{name}"
+        return self.root.find(f"{above}/{name}") if entry is None or entry.is_symlink() else None
+
+    def listing(self, real: str) -> dict[str, os.DirEntry[str]]:
+        """Names in a folder without links in its path; none where it cannot be read."""
+        if real not in self._listed:
+            try:
+                with os.scandir(self.root.host(real)) as found:
+                    self._listed[real] = {each.name: each for each in found}
+            except OSError:
+                self._listed[real] = {}
+        return self._listed[real]
+
+
+class InstalledFiles:
+    """Claims of owners on files. Paths are inside the root, without `..`."""
+
+    def __init__(self, root: Root) -> None:
+        self.root, self.folders = root, Folders(root)
+        self._claims: dict[str, Claim] = {}
+        self._more: dict[str, list[Claim]] = {}
+        self._bases: dict[str, tuple[str, ...]] = {}
+        self._faults: list[FileFault] = []
+
+    def add(self, owner: Owner, folder: str, bases: tuple[str, ...],
+            rows: Iterable[tuple[str, str | None, int | None]]) -> None:
+        """Takes an owner's rows (path, sha256, size), relative to `folder`.
+
+        A path that leaves all `bases` is a fault of its own; it is not looked at.
+        """
+        claims, start = self._claims, f"{folder}/"
+        self._bases[folder] = bases
+        for written, sha256, size in rows:
+            path = start + written
+            if written[0] == "/" or ".." in written or "//" in written or "./" in written:
+                path = posixpath.normpath(written if written[0] == "/" else path)
+                if not is_below(path, bases):
+                    self._faults.append(fault("outside", path, owner))
+                    continue
+            claim = (owner, size, sha256)
+            if claims.setdefault(path, claim) is not claim:
+                self._more.setdefault(path, [claims[path]]).append(claim)
+
+    def owners(self, path: str) -> tuple[Owner, ...]:
+        """Who claims the path, each once."""
+        return tuple(dict.fromkeys(owner for owner, _, _ in self.claims(path)))
+
+    def claims(self, path: str) -> list[Claim]:
+        if path in self._more:
+            return self._more[path]
+        return [self._claims[path]] if path in self._claims else []
+
+    def shared(self) -> tuple[SharedFile, ...]:
+        """Files that more than one owner claims, by path; compiled ones left out."""
+        return tuple(SharedFile(
+            path=path, claims=tuple(FileClaim(owner=owner, size=size, sha256=sha256) for owner, size, sha256 in claims),
+            same=len({sha256 for _, _, sha256 in claims}) == 1 and claims[0][2] is not None,
+        ) for path, claims in sorted(self._more.items())
+            if len({owner for owner, _, _ in claims}) > 1 and not path.endswith(PASSING))
+
+    def faults(self, allowed: tuple[str, ...], *, deep: bool = False) -> tuple[FileFault, ...]:
+        """Files that are missing, of another size or, with `deep`, of another content, by path.
+
+        `allowed` are the folders in which a file may really lie: a folder that is a link to elsewhere is not entered.
+        """
+        real_bases = tuple(filter(None, (self.folders.real(each) for each in allowed)))
+        judge = Judge(self.root, self.folders, real_bases, deep=deep)
+        # a distribution strips and moves the files of a wheel; its own tools judge them
+        found = [fault for path, claim in self._claims.items() for each in self._more.get(path) or (claim,)
+                 if each[0].manager != "system" and (fault := judge.fault(path, each))]
+        return tuple(sorted([*self._faults, *found], key=lambda each: (each.path, each.owner)))
+
+
+class Judge:
+    """Compares one claim with the disk."""
+
+    def __init__(self, root: Root, folders: Folders, bases: tuple[str, ...], *, deep: bool) -> None:
+        self.root, self.folders, self.bases, self.deep = root, folders, bases, deep
+        self._place: dict[str, dict[str, os.DirEntry[str]] | None] = {}
+
+    def place(self, folder: str) -> dict[str, os.DirEntry[str]] | None:
+        """Names in the folder; None where it really lies outside."""
+        if folder not in self._place:
+            real = self.folders.real(folder)
+            inside = real is None or is_below(f"{real}/x", self.bases)
+            self._place[folder] = (self.folders.listing(real) if real is not None else {}) if inside else None
+        return self._place[folder]
+
+    def fault(self, path: str, claim: Claim) -> FileFault | None:
+        """What is wrong with the file, or None."""
+        owner, size, _ = claim
+        folder, _, name = path.rpartition("/")
+        names = self.place(folder)
+        if names is None:
+            return fault("outside", path, owner, found=self.folders.real(folder))
+        entry = names.get(name)
+        if entry is None:
+            return None if path.endswith(PASSING) else fault("missing", path, owner)
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            return fault("unreadable", path, owner, found=error.strerror)
+        if stat.S_ISLNK(status.st_mode):
+            return self.link_fault(path, claim)
+        if stat.S_ISREG(status.st_mode):
+            return self.content_fault(path, claim, status.st_size)
+        return fault("no-file", path, owner) if size is not None else None      # conda may list an empty folder
+
+    def link_fault(self, path: str, claim: Claim) -> FileFault | None:
+        """A link in a file's place: broken, or judged by what it leads to while that lies inside."""
+        real = self.root.find(path)
+        if real is None:
+            return fault("broken-link", path, claim[0], found=self.root.link_target(path))
+        if not is_below(real, self.bases):
+            return fault("outside", path, claim[0], found=real)
+        status = self.root.status(real)
+        return self.content_fault(path, claim, status.st_size) if status is not None else None
+
+    def content_fault(self, path: str, claim: Claim, size: int) -> FileFault | None:
+        owner, stated, sha256 = claim
+        if stated is not None and stated != size:
+            return fault("size", path, owner, expected=str(stated), found=str(size))
+        if not self.deep or sha256 is None:
+            return None
+        try:
+            digest = file_sha256(self.root, path)
+        except OSError as error:
+            return fault("unreadable", path, owner, expected=sha256, found=reason_of(error))
+        return fault("hash", path, owner, expected=sha256, found=digest) if digest != sha256 else None
+
+
+def fault(kind: str, path: str, owner: Owner, *, expected: str | None = None, found: str | None = None) -> FileFault:
+    return FileFault(path=path, owner=owner, kind=kind, expected=expected, found=found)
+
+
+def is_below(path: str, bases: tuple[str, ...]) -> bool:
+    return any(path.startswith(base if base.endswith("/") else f"{base}/") for base in bases)
+
+
+def file_sha256(root: Root, path: str) -> str:
+    """sha256 of a file of any size, in hexadecimal. Raises OSError."""
+    digest = hashlib.sha256()
+    for part in read_parts(root, path):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def read_parts(root: Root, path: str) -> Iterator[bytes]:
+    with os.fdopen(root.open(path), "rb", buffering=0) as stream:
+        while part := stream.read(MIB):
+            yield part

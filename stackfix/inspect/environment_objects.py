@@ -1,0 +1,92 @@
+"""Shared objects on disk: extension modules and libraries, owned or not, and the folders they lie in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from stackfix.inspect.environment_files import InstalledFiles
+from stackfix.inspect.environment_records import LibraryFolder, Note, SharedObject
+
+SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+)*")
+EXTENSION = re.compile(r"(?P<module>[A-Za-z_]\w*)(?:\.(?P<tag>cpython-\d+t?[-\w]*|pypy\d+[-\w]*|abi3t?))?\.so")
+MAX_DEPTH = 40
+MAX_SOURCE_FOLDERS = 20_000     # a .pth may add somebody's whole home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """A folder to search."""
+
+    path: str
+    importable: bool            # on sys.path
+    source: bool                # the user's own tree, where other environments and version control may lie
+
+
+def find_shared_objects(files: InstalledFiles, folders: Iterable[Searched],
+                        notes: list[Note]) -> tuple[SharedObject, ...]:
+    """Shared objects below the folders, by path. Linked folders are not entered."""
+    found: dict[str, SharedObject] = {}
+    for folder in folders:
+        for here, entry in walk(files, folder, notes):
+            path = f"{here}/{entry.name}"
+            module, tag = module_of(path[len(folder.path) + 1:]) if folder.importable else (None, None)
+            if path in found:
+                continue
+            try:
+                size = entry.stat(follow_symlinks=False).st_size
+            except OSError:
+                continue        # gone since
+            link = files.root.link_target(path) if entry.is_symlink() else None
+            found[path] = SharedObject(path=path, size=size, link=link, owners=files.owners(path), module=module,
+                                       tag=tag)
+    return tuple(found[path] for path in sorted(found))
+
+
+def walk(files: InstalledFiles, folder: Searched, notes: list[Note]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """(folder, entry) of each name below `folder` that is a shared object's."""
+    ahead, entered = [(folder.path, 0)], 0
+    while ahead:
+        here, depth = ahead.pop()
+        real = files.folders.real(here)
+        names = files.folders.listing(real) if real is not None else {}
+        entered += 1
+        if folder.source and entered > MAX_SOURCE_FOLDERS:
+            reason = f"searched for shared objects in {MAX_SOURCE_FOLDERS} folders only"
+            notes.append(Note(path=folder.path, reason=reason))
+            return
+        if folder.source and depth and {"pyvenv.cfg", "conda-meta"} & names.keys():
+            continue
+        for name, entry in names.items():
+            if entry.is_dir(follow_symlinks=False):
+                hidden = folder.source and name.startswith(".") and name != ".libs"
+                if depth < MAX_DEPTH and name != "__pycache__" and not hidden:
+                    ahead.append((f"{here}/{name}", depth + 1))
+            elif ".so" in name and SHARED_OBJECT.fullmatch(name) and (entry.is_symlink() or entry.is_file()):
+                yield here, entry
+
+
+def module_of(path: str) -> tuple[str | None, str | None]:
+    """(`torch._C`, tag) for a path in a site folder that can be imported; `lib….so` without a tag is a library."""
+    *packages, name = path.split("/")
+    match = EXTENSION.fullmatch(name)
+    if match is None or not all(each.isidentifier() for each in packages):
+        return None, None
+    if match["tag"] is None and match["module"].startswith("lib"):
+        return None, None
+    return ".".join([*packages, match["module"]]), match["tag"]
+
+
+def library_folders(objects: Sequence[SharedObject]) -> tuple[LibraryFolder, ...]:
+    """Folders that hold libraries, by path: `nvidia/cublas/lib`, `nvidia/cu13/lib`, `torch/lib`, `numpy.libs`."""
+    found: dict[str, list[SharedObject]] = {}
+    for each in objects:
+        folder, _, name = each.path.rpartition("/")
+        if name.startswith("lib") and each.module is None:
+            found.setdefault(folder, []).append(each)
+    return tuple(LibraryFolder(
+        path=folder, owners=tuple(sorted({owner for each in inside for owner in each.owners})),
+        libraries=tuple(sorted(each.path.rpartition("/")[2] for each in inside)),
+    ) for folder, inside in sorted(found.items()))
