@@ -14,7 +14,7 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.matrix import query
-from stackfix.matrix.load import FILES, MAX_BYTES, load_matrix, matrix_directory
+from stackfix.matrix.load import FILES, MAX_BYTES, load_closures, load_matrix, matrix_directory
 from stackfix.matrix.parse_flash_attn import MOST_WHEELS
 
 Replace = tuple[str, str]
@@ -257,3 +257,7 @@ def test_loading_imports_no_packaging() -> None:
     code = "import sys; from stackfix.matrix.load import load_matrix; load_matrix(); print('packaging' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"
+
+
+def test_closures_alone_are_those_of_the_matrix() -> None:
+    assert load_closures() == load_matrix().closures

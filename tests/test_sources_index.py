@@ -241,6 +241,17 @@ def test_watchers_hear_of_each_answer_and_can_ask_for_more(tmp_path: Path, open_
         assert len(server.requests) == asked
 
 
+def test_a_watcher_that_comes_late_hears_of_pages_that_are_there(tmp_path: Path, open_index: Open) -> None:
+    with loopback(tmp_path) as server:
+        index = open_index(server.url)
+        index.page("demo")
+        with pytest.raises(RequestFailed):
+            index.page("missing")
+        heard: list[str] = []
+        index.watch(on_page=lambda page: heard.append(page.name))
+        assert heard == ["demo"]
+
+
 def test_a_defect_of_a_watcher_is_not_swallowed(tmp_path: Path, open_index: Open) -> None:
     def broken(page: Page) -> None:
         raise ZeroDivisionError

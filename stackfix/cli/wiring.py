@@ -42,11 +42,9 @@ def open_index(
 
 def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOptions) -> Lock:
     """The lock of one request, with the real matrix, index and release source."""
-    from stackfix.matrix.load import load_matrix
-    from stackfix.resolve.decide import decide
     from stackfix.sources.index import PackageIndex
 
-    matrix = load_matrix(Path(options.matrix_directory) if options.matrix_directory else None)
+    directory = Path(options.matrix_directory) if options.matrix_directory else None
     settings = index_settings(
         index_url=options.index_url or request.index.index_url,
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
@@ -54,12 +52,30 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
     tell_ignored(settings, common)
     with (
         Bars(shown=not (common.quiet or common.as_json)) as bars,
-        closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
-        PackageIndex(
-            settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index
-        ) as index,
+        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index) as index,
     ):
-        return decide(request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options))
+        index.prefetch_pages(expected_projects(request.stack, directory))
+        # the index answers while the rest is imported and loaded
+        from stackfix.matrix.load import load_matrix
+        from stackfix.resolve.decide import decide
+
+        matrix = load_matrix(directory)
+        with closing(
+            open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
+        ) as releases:
+            return decide(
+                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options)
+            )
+
+
+def expected_projects(request: StackRequest, directory: Path | None) -> tuple[str, ...]:
+    """Projects that the lock will likely hold, to be asked for first; a wrong guess costs one request."""
+    from stackfix.matrix.hints import follow
+    from stackfix.matrix.load import load_closures
+    from stackfix.request.names import leading_name
+
+    asked = (leading_name(requirement.text) for requirement in request.requirements)
+    return follow(dict(load_closures(directory)), ("torch", *(name for name in asked if name)))
 
 
 def open_release_source(

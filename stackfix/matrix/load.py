@@ -69,6 +69,12 @@ def load_matrix(directory: Path | None = None) -> Matrix:
     )
 
 
+def load_closures(directory: Path | None = None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """`Matrix.closures` alone: what to fetch first can be asked for while the rest is loaded. Raises BadInput."""
+    path = (matrix_directory() if directory is None else directory) / "closures.toml"
+    return parse_file(str(path), _read(path), parse_closures)
+
+
 def parse_file(file: str, content: bytes, parse: Callable[[dict[str, object], Faults], Parsed]) -> Parsed:
     """What `parse` makes of the content. Raises BadInput with every fault it noted."""
     faults = Faults(file)

@@ -19,6 +19,7 @@ from stackfix.matrix.hardware import (
     major_of,
     newest_cuda_for_driver,
 )
+from stackfix.matrix.hints import follow
 from stackfix.matrix.records import (
     Companion,
     FlashAttnRelease,
@@ -225,15 +226,7 @@ def cuda_matches(asked: str, cuda: str) -> bool:
 
 def closure_hint(matrix: Matrix, names: tuple[str, ...]) -> tuple[str, ...]:
     """The named projects and what their closures usually hold, each once: what to fetch first, never a decision."""
-    known = dict(matrix.closures)
-    hinted: dict[str, None] = {}
-    waiting = list(reversed(names))
-    while waiting:
-        name = waiting.pop()
-        if name not in hinted:
-            hinted[name] = None
-            waiting.extend(reversed(known.get(name, ())))
-    return tuple(hinted)
+    return follow(dict(matrix.closures), names)
 
 
 def library_hint(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:

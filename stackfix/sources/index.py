@@ -58,9 +58,14 @@ class PackageIndex:
               on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None) -> None:
         """Call these as soon as an answer is there, from whatever thread has it; a place to prefetch what follows.
 
-        What they raise is raised by the next page() or metadata().
+        Pages that are there already are told at once; one that arrives meanwhile may be told twice. What the watchers
+        raise is raised by the next page() or metadata().
         """
         self._on_page, self._on_metadata = on_page, on_metadata
+        if on_page is not None:
+            for task in tuple(self._pages.values()):
+                if (page := task.value_if_ready()) is not None:
+                    self._call_watcher(partial(on_page, page))
 
     def prefetch_pages(self, names: tuple[str, ...]) -> None:
         """Start fetching these projects' pages."""

@@ -50,6 +50,10 @@ class Task(Generic[T]):
         """Whether result() returns (or raises) at once."""
         return self._done.is_set()
 
+    def value_if_ready(self) -> T | None:
+        """The value, or None where it is not there yet or there is none. Never waits, never raises."""
+        return self._value if self._done.is_set() and self._fault is None else None
+
     def result(self) -> T:
         """The value; done here and now when nobody has begun it. Raises what the work raised."""
         self.run()
