@@ -363,3 +363,37 @@ def test_pins_that_differ_by_target_are_kept_by_each() -> None:
     world["numpy"]["2.2"] = Release(tags=wheel_tags(("3.10", "3.12")))
     kept = tuple((package.name, package.version) for target in first.targets for package in target.packages)
     assert lock(request.with_(kept=kept), FakeIndex(world)).targets == first.targets
+
+
+def test_only_the_newest_sdists_of_a_project_are_looked_at() -> None:
+    world = projects()
+    world["built"] = {f"1.{minor}": Release(tags=(), static=False) for minor in range(30)}
+    index = FakeIndex(world)
+    with pytest.raises(SdistNeedsBuild) as caught:
+        lock(asked("built", torch="==2.3.*"), index)
+    assert caught.value.version == "1.29"
+    assert {name for name in index.metadata_asked if name.startswith("built-")} == {
+        "built-1.29.tar.gz", "built-1.28.tar.gz", "built-1.27.tar.gz",
+    }
+    world["built"]["1.2"] = Release(tags=())
+    assert pins(lock(asked("built==1.2", torch="==2.3.*"), FakeIndex(world)))["built"] == "1.2"
+
+
+def test_rule_that_two_packages_exclude_each_other() -> None:
+    world = projects()
+    world["other"] = {"1.0": Release(requires=("tokenizers",))}
+    matrix = replace(MATRIX, rules=(rule("nvidia-cusparse-cu12", ">=12.3", "tokenizers<0"),))
+    found = lock(asked("other"), FakeIndex(world), matrix=matrix)
+    assert (found.stack.torch, pins(found)["tokenizers"]) == ("2.3.1", "0.20")
+    error = refusal(asked("other", torch="==2.4.*"), FakeIndex(world), matrix=matrix)
+    assert any("needs tokenizers<0" in cause.text for cause in error.causes)
+    assert [cause.asked.value for cause in error.causes if cause.asked] == ["2.4", "other"]
+
+
+def test_libraries_of_another_cuda_are_told_and_are_not_torchs_own() -> None:
+    world = projects()
+    world["nvidia-cudnn-cu13"] = {"9.1": Release()}
+    world["nvidia-nvjitlink-cu13"] = {"13.0": Release()}
+    found = lock(asked("nvidia-cudnn-cu13", "nvidia-nvjitlink-cu13", torch="==2.3.*"), FakeIndex(world))
+    assert (found.stack.cudnn, found.stack.nvjitlink) == ("8.9.2.26", "12.1.105")
+    assert any("libraries of CUDA 13 are locked beside it: nvidia-cudnn-cu13 9.1" in note for note in found.notes)

@@ -44,9 +44,9 @@ def summary(evidence: Evidence, solved: Solved) -> StackSummary:
         torch=solved.stack.text,
         cuda=build.cuda,
         cxx11_abi=abis.pop() if len(abis) == 1 else None,
-        cudnn=_library(chosen, "nvidia-cudnn") or build.cudnn,
-        nvjitlink=_library(chosen, "nvidia-nvjitlink"),
-        nccl=_library(chosen, "nvidia-nccl") or build.nccl,
+        cudnn=_library(chosen, "nvidia-cudnn", build) or build.cudnn,
+        nvjitlink=_library(chosen, "nvidia-nvjitlink", build),
+        nccl=_library(chosen, "nvidia-nccl", build) or build.nccl,
         flash_attn=solved.plan.version if solved.plan is not None else chosen.get(FLASH_ATTN),
         driver_min=family.floor if family is not None else None,
         pythons=tuple(sorted({target.python for target in solved.closures}, key=_minor)),
@@ -58,10 +58,10 @@ def _minor(python: str) -> tuple[int, ...]:
     return tuple(int(part) for part in python.split("."))
 
 
-def _library(chosen: Mapping[str, str], stem: str) -> str | None:
-    """Version of `nvidia-cudnn-cu12` or, without a suffix, of `nvidia-nvjitlink`."""
-    names = sorted(name for name in chosen if name == stem or name.startswith(f"{stem}-cu"))
-    return chosen[names[0]] if names else None
+def _library(chosen: Mapping[str, str], stem: str, build: TorchBuild) -> str | None:
+    """Version of torch's own library: `nvidia-cudnn-cu12`, or `nvidia-nvjitlink` where the name has no suffix."""
+    major = build.cuda.partition(".")[0]
+    return None if build.cuda == query.CPU else chosen.get(f"{stem}-cu{major}", chosen.get(stem))
 
 
 def _packages(evidence: Evidence, solved: Solved, target: Target, closure: Closure) -> tuple[LockedPackage, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from stackfix.resolve.needs import Candidate, Exclusion, FromStack, Need
 from stackfix.resolve.pep508 import pins_exactly
-from stackfix.resolve.problem import UNUSABLE, Problem
+from stackfix.resolve.problem import MAX_SDISTS, UNUSABLE, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,8 +88,13 @@ def exclusions(problem: Problem, name: str, needs: Sequence[Need]) -> Iterator[E
         yield from problem.only_exclusions.get(name, ())
         return
     project = problem.project(name)
+    sdists = 0
     for version in project.admitted(needs):
         candidate = project.candidate(version)
+        if candidate is not None and not candidate.files[0].is_wheel:
+            sdists += 1
+            if sdists > MAX_SDISTS:
+                continue
         if candidate is not None and name in problem.allowed and problem.allowed_files(candidate) is None:
             reason = "has no file with a sha256 that the request allows"
             yield Exclusion(version=str(version), kind="index", reason=reason, source=f"index page of {name}")

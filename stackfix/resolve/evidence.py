@@ -91,7 +91,7 @@ class Evidence:
         try:
             return self.index.metadata(file)
         except SdistNeedsBuild as error:
-            self.unbuilt[file.project] = error
+            self.unbuilt.setdefault(file.project, error)    # the first is the newest: the one to name
             return error
 
 

@@ -85,12 +85,22 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"
-        library = _LIBRARY_MAJOR.fullmatch(name)
-        if library and build.cuda != query.CPU and library[1] != build.cuda.partition(".")[0]:
-            cuda = cuda_words(build.cuda)
-            yield f"{candidate.label} belongs to CUDA {library[1]}, torch {build.version} is built for {cuda}"
+    yield from _other_cuda(closure)
     yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
+
+
+def _other_cuda(closure: Closure) -> Iterator[str]:
+    """That libraries of another CUDA major than torch's are in the environment too."""
+    build = closure.problem.build
+    found: dict[str, list[str]] = {}
+    for name, candidate in sorted(closure.chosen.items()):
+        library = _LIBRARY_MAJOR.fullmatch(name)
+        if library and build.cuda != query.CPU and library[1] != build.cuda.partition(".")[0]:
+            found.setdefault(library[1], []).append(candidate.label)
+    for major, labels in sorted(found.items()):
+        torch = f"torch {build.version} is built for {cuda_words(build.cuda)}"
+        yield f"{torch}, and libraries of CUDA {major} are locked beside it: {', '.join(labels)}"
 
 
 def _low_rules(closure: Closure) -> Iterator[str]:

@@ -24,6 +24,7 @@ from stackfix.resolve.records import Target
 from stackfix.sources.errors import SdistNeedsBuild
 
 _ASKS_PYTHON = re.compile(r"\bpython_(full_)?version\b")
+MAX_SDISTS = 3          # that cannot be used: older ones of a project are no better, and each costs a download
 UNUSABLE = "!"          # begins the name of a project that nobody has: how a candidate says that it cannot be used
 
 
@@ -65,17 +66,30 @@ class Problem:
                 yield only
             return
         unknown = []
+        for candidate in self._found(name, needs):
+            if self._is_unknown_companion(candidate):
+                unknown.append(candidate)
+            else:
+                yield from self._if_usable(candidate)
+        for candidate in unknown:       # last: what the matrix knows to fit goes before what only metadata claims
+            yield from self._if_usable(candidate)
+
+    def _found(self, name: str, needs: Sequence[Need]) -> Iterator[Candidate]:
+        """Candidates of the index with the files that the user allows, up to a number of sdists that cannot be used."""
+        unusable_sdists = 0
         for found in self.project(name).candidates(needs, self.preferred.get(name, ())):
             candidate = self.allowed_files(found) if name in self.allowed else found
             if candidate is None:
                 continue
-            if self._is_unknown_companion(candidate):
-                unknown.append(candidate)
-            elif self.exclusion(candidate) is None:
-                yield candidate
-        for candidate in unknown:       # last: what the matrix knows to fit goes before what only metadata claims
-            if self.exclusion(candidate) is None:
-                yield candidate
+            if not candidate.files[0].is_wheel and self.exclusion(candidate) is not None:
+                unusable_sdists += 1
+                if unusable_sdists == MAX_SDISTS:
+                    return
+            yield candidate
+
+    def _if_usable(self, candidate: Candidate) -> Iterator[Candidate]:
+        if self.exclusion(candidate) is None:
+            yield candidate
 
     def allowed_files(self, candidate: Candidate) -> Candidate | None:
         """The candidate with the files whose hash the user allows; None where there is none."""
