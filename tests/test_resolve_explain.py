@@ -344,3 +344,12 @@ def test_offers_are_solved_with_the_same_sources() -> None:
     error = refusal(request, FakeIndex(pages), matrix=REAL)
     assert error.nearest
     assert not any("2.11" in offer.change for offer in error.nearest)
+
+
+def test_two_conflicts_at_once_are_offered_two_changes() -> None:
+    request = asked("numpy<0.1", "tokenizers>9", torch="==2.3.*")
+    error = refusal(request)
+    assert error.nearest
+    assert all(", and " in offer.change for offer in error.nearest)
+    for offer in error.nearest:
+        assert lock(offered(offer.command)).stack.torch

@@ -37,7 +37,9 @@ def refuse(
     least, asks = _fewest_asks(reducing, failure)
     causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks))
     offering = Trials(evidence, flash, bound=MAX_OFFERING)
-    nearest = tuple(_offers(offering, failure.question.request, asks, command))
+    request = failure.question.request
+    single = tuple(_offers(offering, request, asks, command))
+    nearest = single or tuple(_double_offers(offering, request, asks, command))
     return NoConsistentStack(headline=_headline(asks, unsure=reducing.spent), causes=causes, nearest=nearest)
 
 
@@ -158,6 +160,20 @@ def _offers(
                 told.add(line)
                 found += 1
                 yield Offer(change=change.text, command=line, gives=gives(trials.evidence, solved))
+
+
+def _double_offers(
+    trials: Trials, request: StackRequest, asks: list[Asked], command: Callable[[StackRequest], str]
+) -> Iterator[Offer]:
+    """Where no single change helps, since something else clashes too: one ask left out, and a change for the rest."""
+    for asked in asks:
+        rest = without(request, asked)
+        found = trials.solve(rest)
+        if not isinstance(found, Failure):
+            continue
+        for offer in _offers(trials, rest, involved_asks(found), command):
+            yield replace(offer, change=f"without {option(asked)}, and {offer.change}")
+            break
 
 
 def _solved_changes(trials: Trials, request: StackRequest, asked: Asked) -> Iterator[tuple[Change, Solved]]:
