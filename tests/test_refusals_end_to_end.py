@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +35,11 @@ class Shop:
     folder: Path
 
     def lock(self, words: Sequence[str]) -> Run:
+        """One run, in an empty folder: no pins of an earlier lock are kept."""
         settings = {"PIP_INDEX_URL": self.index}
         source = () if "--flash-attn-source" in words else ("--flash-attn-source", self.releases)
         return stackfix("lock", *words, "--json", "--format", "requirements", *source,
-                        cwd=self.folder, cache=self.cache, env=settings)
+                        cwd=Path(tempfile.mkdtemp(dir=self.folder)), cache=self.cache, env=settings)
 
 
 @pytest.fixture(scope="module")
