@@ -9,6 +9,8 @@ from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 _SAFE = "/?:@!$&'()*+,;=-._~%[]"  # what RFC 3986 lets stand in a path or query; all else is percent-encoded
 _BAD_HOST = re.compile(r"[\s/?#@\\\x00-\x20\x7f]")
 _LONGEST_HOST = 253               # RFC 1035
+# An absolute address that nothing need be done to: index pages list thousands of them.
+_PLAIN = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?/[A-Za-z0-9/._~%+!$&'()*,;=:-]*")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -83,6 +85,8 @@ def shown(url: str) -> str:
 
 def resolve_link(base: str, link: str) -> str:
     """Absolute http(s) address of `link` on the page at `base`, without credentials. Raises ValueError."""
+    if _PLAIN.fullmatch(link):
+        return link
     try:
         url = without_credentials(urljoin(base, link.strip()))
     except ValueError:
