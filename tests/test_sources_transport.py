@@ -63,6 +63,50 @@ def test_a_connection_that_the_server_closed_meanwhile_is_replaced(connect: Conn
         assert server.connections == 2
 
 
+def test_a_server_gets_no_more_connections_than_allowed(connect: Connect) -> None:
+    def slowly(head: str) -> Iterator[bytes]:
+        time.sleep(0.02)
+        yield HELLO
+
+    with RawServer(slowly) as server:
+        client = connect(settings_for(), Limits(connections=3))
+        threads = [threading.Thread(target=client.get, args=(server.url,), kwargs={"limit": 10}) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(server.heads) == 20
+        assert server.connections == 3
+
+
+def test_a_connection_that_could_not_be_made_leaves_its_place(connect: Connect) -> None:
+    with RawServer(lambda head: HELLO) as server:
+        url = server.url
+    client = connect(settings_for(retries=0), Limits(connections=1))
+    for _ in range(3):
+        with pytest.raises(IndexUnreachable, match="refused"):
+            client.get(url, limit=10)
+
+
+def test_waiting_for_a_connection_ends_with_the_deadline(connect: Connect) -> None:
+    with RawServer(silence) as server:
+        client = connect(settings_for(retries=0), Limits(connections=1, total=0.3))
+        faults: list[str] = []
+
+        def ask() -> None:
+            try:
+                client.get(server.url, limit=10)
+            except IndexUnreachable as fault:
+                faults.append(str(fault))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert len(faults) == 3
+
+
 @pytest.mark.parametrize("first", [
     status("429 Too Many", "Retry-After: 0"), status("503 Busy"), status("502 Bad"), status("504 Late"), b"",
     b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\nConnection: close\r\n\r\nshort", b"nonsense\r\n\r\n",

@@ -9,11 +9,8 @@ costs 60 microseconds once; asyncio is as fast on the wire, but imports 20 ms lo
 from __future__ import annotations
 
 import random
-import select
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
@@ -22,6 +19,7 @@ from stackfix.sources.address import Address, parse_address, shown, without_cred
 from stackfix.sources.connect import CannotConnect, Dialer, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
+from stackfix.sources.pool import Pool, PoolClosed
 from stackfix.sources.records import IndexSettings
 from stackfix.sources.wire import (
     OK,
@@ -53,7 +51,8 @@ class Limits:
     page: int = 256 * 1024 * 1024
     metadata: int = 16 * 1024 * 1024
     dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
-    idle: int = 64                  # connections kept open per server
+    connections: int = 50           # per server, at once
+    tls_connections: int = 12       # the same, where each costs a handshake
 
 
 LIMITS = Limits()
@@ -89,11 +88,8 @@ class Transport:
         self._settings, self._limits = settings, limits
         self._retries = settings.retries if retries is None else retries
         self._dialer = Dialer(settings, min(limits.connect, settings.timeout))
+        self._pool = Pool(self._dialer, plain=limits.connections, tls=limits.tls_connections)
         self.credentials = Credentials(settings)
-        self._idle: dict[tuple[object, ...], list[Socket]] = {}
-        self._open: set[Socket] = set()
-        self._lock = threading.Lock()
-        self._closed = False
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
             open_sink: OpenSink | None = None, total: float | None = None) -> Response:
@@ -113,13 +109,7 @@ class Transport:
 
     def close(self) -> None:
         """Drop every connection; requests under way fail."""
-        with self._lock:
-            self._closed = True
-            sockets = list(self._open)
-            self._open.clear()
-            self._idle.clear()
-        for sock in sockets:
-            _shut(sock)
+        self._pool.close()
 
     def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
                  open_sink: OpenSink | None) -> Response:
@@ -156,7 +146,7 @@ class Transport:
                 body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
                 whole = keep and stream.drained()
             except WireFault as fault:
-                if self._closed:
+                if self._pool.closed:
                     raise Closed(shown(url)) from None
                 if reused and fault.fresh:
                     continue  # the server had closed a kept connection: RFC 9112, section 9.3.1
@@ -164,7 +154,7 @@ class Transport:
                     raise IndexUnreachable(url, fault.reason) from None
                 raise _Failed(fault.reason) from None
             finally:
-                self._give_back(sock, address, proxy, whole=whole)
+                self._pool.give_back(sock, address, proxy, whole=whole)
             return _judged(url, head, body)
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
@@ -179,43 +169,16 @@ class Transport:
         return render_request("GET", target, every)
 
     def _connection(self, url: str, address: Address, proxy: Address | None, deadline: float) -> tuple[Socket, bool]:
-        key = (*address.origin, proxy)
-        while True:
-            with self._lock:
-                if self._closed:
-                    raise Closed(shown(url))
-                waiting = self._idle.get(key)
-                sock = waiting.pop() if waiting else None
-            if sock is None:
-                break
-            if _alive(sock):
-                return sock, True
-            self._drop(sock)
         try:
-            sock = self._dialer.dial(address, proxy, deadline)
+            return self._pool.take(address, proxy, deadline)
+        except PoolClosed:
+            raise Closed(shown(url)) from None
+        except WireFault as fault:
+            raise IndexUnreachable(url, fault.reason) from None
         except CannotConnect as fault:
             if fault.final:
                 raise IndexUnreachable(url, fault.reason, hint=fault.hint) from None
             raise _Failed(fault.reason, dialled=False, hint=fault.hint) from None
-        with self._lock:
-            if not self._closed:
-                self._open.add(sock)
-                return sock, False
-        _shut(sock)
-        raise Closed(shown(url))
-
-    def _give_back(self, sock: Socket, address: Address, proxy: Address | None, *, whole: bool) -> None:
-        with self._lock:
-            waiting = self._idle.setdefault((*address.origin, proxy), [])
-            if whole and not self._closed and len(waiting) < self._limits.idle:
-                waiting.append(sock)
-                return
-        self._drop(sock)
-
-    def _drop(self, sock: Socket) -> None:
-        with self._lock:
-            self._open.discard(sock)
-        _shut(sock)
 
 
 def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, *, packed: bool) -> bytes:
@@ -294,24 +257,3 @@ def _parsed(url: str) -> Address:
         return parse_address(url)
     except ValueError as fault:
         raise RequestFailed(url, str(fault)) from None
-
-
-def _alive(sock: Socket) -> bool:
-    """Whether an idle connection is still open: a readable one was closed, or says what nobody asked."""
-    try:
-        if hasattr(select, "poll"):
-            poll = select.poll()
-            poll.register(sock, select.POLLIN)
-            return not poll.poll(0)
-        return not select.select([sock], [], [], 0)[0]
-    except (OSError, ValueError):
-        return False
-
-
-def _shut(sock: Socket) -> None:
-    """Close, waking a thread that reads from it: close() alone leaves a blocked recv waiting."""
-    import socket
-
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-    sock.close()
