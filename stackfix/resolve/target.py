@@ -12,6 +12,7 @@ from itertools import chain
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.tags import compatible_tags, cpython_tags
+from packaging.version import InvalidVersion
 
 from stackfix.errors import BadInput
 from stackfix.resolve.pep508 import needs_other_extra, parse_requirement, parse_specifier, parse_version
@@ -92,6 +93,8 @@ class TargetView:
             return requirement.marker.evaluate({**self.environment, "extra": extra or ""})
         except (UndefinedComparison, UndefinedEnvironmentName):
             return True         # a marker nobody can evaluate limits nothing
+        except InvalidVersion:  # packaging before 26: a version compared with our empty platform_release is false
+            return False
 
 
 def _split_tags(stem: str) -> tuple[str, str, str]:
