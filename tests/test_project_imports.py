@@ -22,6 +22,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "matrix": frozenset(),
     "sources": frozenset({"matrix.records"}),
     "inspect": frozenset({"matrix.records"}),
+    "diagnose": frozenset({"matrix.records", "matrix.query", "inspect.records", "inspect.environment_records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
     "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
@@ -33,7 +34,7 @@ WIRING = frozenset({"cli", "__main__"})     # alone sees every stage
 
 # Modules that reach the network or start programs: none of them belongs to a stage that only decides or renders.
 EDGES = frozenset({"httpx", "http", "socket", "ssl", "subprocess", "urllib.request", "asyncio"})
-PURE = frozenset({"errors", "resolve", "write", "report"})
+PURE = frozenset({"errors", "resolve", "write", "diagnose", "report"})
 
 HEAVY = ("httpx", "packaging", "resolvelib", "rattler", "rich")
 

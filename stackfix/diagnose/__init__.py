@@ -1,0 +1,1 @@
+"""What is wrong with an environment, decided from records alone: nothing here opens a file."""

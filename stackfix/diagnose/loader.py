@@ -1,0 +1,301 @@
+"""glibc's loader as a pure function of records: which objects a request maps, from where, and who provides what.
+
+Rules by number: docs/loader.md. Source: glibc 2.36, elf/dl-open.c, dl-deps.c, dl-version.c, rtld.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stackfix.diagnose.loader_bind import Binder
+from stackfix.diagnose.loader_order import depth_first, original
+from stackfix.diagnose.loader_process import Mapped, Process
+from stackfix.diagnose.loader_search import WRONG_CLASS, Hit, Search
+from stackfix.diagnose.records import (
+    GLOBAL_SCOPE,
+    OWN_SCOPE,
+    BadLibrary,
+    Edge,
+    Failure,
+    FoundVia,
+    LoadOutcome,
+    MissingLibrary,
+    MissingVersion,
+    OpenLibrary,
+    ProcessState,
+    Request,
+    StartProgram,
+    Unjudged,
+)
+from stackfix.inspect.records import ElfObject, FileAt, Files, LoaderEnvironment, NeededVersion, UnreadableElf
+
+
+def load(
+    request: Request, state: ProcessState, environment: LoaderEnvironment, files: Files, *, keep_going: bool = False,
+) -> LoadOutcome:
+    """What `request` does to a process in `state`; the outcome carries the next state.
+
+    A program starts from an empty state. With `keep_going` a missing library or version is noted and left out, so
+    that everything wrong is seen at once; the loader itself stops at the first.
+    """
+    return Simulator(environment, files, keep_going=keep_going).load(request, state)
+
+
+class Stopped(Exception):
+    """The loader gives up. Never leaves this module."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class Simulator:
+    """One machine and environment; `load` may be called again and again."""
+
+    def __init__(self, environment: LoaderEnvironment, files: Files, *, keep_going: bool = False) -> None:
+        self.environment, self.files, self.keep_going = environment, files, keep_going
+        self.search = self.make_search()
+
+    def make_search(self) -> Search:
+        """What looks for libraries."""
+        return Search(self.environment, self.files)
+
+    def make_binder(self, process: Process) -> Binder:
+        """What binds symbols."""
+        return Binder(process)
+
+    def load(self, request: Request, state: ProcessState) -> LoadOutcome:
+        """What `request` does to a process in `state`."""
+        return Loading(self, state).run(request, state)
+
+
+class Loading:
+    """One request being worked on."""
+
+    def __init__(self, simulator: Simulator, state: ProcessState) -> None:
+        self.simulator, self.environment, self.search = simulator, simulator.environment, simulator.search
+        self.process = Process(state, simulator.files)
+        self.binder = simulator.make_binder(self.process)
+        self.edges: list[Edge] = []
+        self.failures: list[Failure] = []
+        self.unjudged: list[Unjudged] = []
+        self.opened: int | None = None
+
+    def run(self, request: Request, state: ProcessState) -> LoadOutcome:
+        """Work the request off; a failure leaves the state as it was."""
+        try:
+            if isinstance(request, StartProgram):
+                self.start(request)
+            else:
+                self.open(request)
+        except Stopped as stopped:
+            self.failures.append(stopped.failure)
+        self.failures += self.binder.missing
+        attempted = self.process.freeze()
+        return LoadOutcome(
+            state=state if self.failures else attempted, attempted=attempted, opened=self.opened,
+            loaded=tuple(range(self.process.start, len(self.process.objects))), edges=tuple(self.edges),
+            bindings=tuple(self.binder.bindings), failures=tuple(self.failures), deferred=tuple(self.binder.deferred),
+            unjudged=(*self.unjudged, *self.binder.unjudged),
+        )
+
+    def fail(self, failure: Failure) -> None:
+        """Stop, or note and go on."""
+        if not self.simulator.keep_going:
+            raise Stopped(failure)
+        self.failures.append(failure)
+
+    # --- start-up (rtld.c) ---
+
+    def start(self, request: StartProgram) -> None:
+        """Map the program, its interpreter, the preloaded objects and all that they need; bind."""
+        program = self.map_fixed(request.path, FoundVia(step="program"), name="", program=True)
+        self.opened = program.number
+        if program.elf.interpreter is None:     # static: nothing is loaded
+            program.searchlist = program.order = (program.number,)
+            self.process.global_scope = [program.number]
+            return
+        interpreter = self.map_fixed(program.elf.interpreter, FoundVia(step="interpreter"),
+                                     name=program.elf.interpreter, program=False)
+        interpreter.new = False                 # relocates itself, before all others
+        self.search_dependencies(program, self.preload(program))
+        self.process.global_scope = list(program.searchlist or ())
+        for object_ in self.process.objects:
+            object_.scope = [GLOBAL_SCOPE]
+            if "DF_SYMBOLIC" in object_.elf.flags and not object_.program:
+                object_.scope.insert(0, OWN_SCOPE)
+        self.check_versions(self.process.objects)
+        self.relocate(program, now=False)
+
+    def map_fixed(self, path: str, via: FoundVia, *, name: str, program: bool) -> Mapped:
+        """Map what the kernel maps: the program and its interpreter."""
+        file = self.simulator.files.at(self.search.absolute(path))
+        if not isinstance(file, FileAt):
+            raise Stopped(MissingLibrary(name=path, requester=None, tried=(),
+                                         why=file.reason if file else "No such file or directory"))
+        if isinstance(file.elf, UnreadableElf):
+            raise Stopped(BadLibrary(name=path, path=path, requester=None, found_via=via, why=file.elf.reason))
+        return self.process.add(file, file.elf, name=name, path=path, cwd=self.environment.cwd, loader=None, via=via,
+                                dlopened=False, program=program)
+
+    def preload(self, program: Mapped) -> list[Mapped]:
+        """Objects of LD_PRELOAD and /etc/ld.so.preload; the loader warns of what it cannot load, and goes on."""
+        environment, found = self.environment, list[Mapped]()
+        names = list(environment.machine.preload_file)
+        if environment.preload and not environment.secure:
+            names = [*environment.preload.replace(":", " ").split(), *names]
+        for name in names:
+            try:
+                object_ = self.map(name, program, via_preload=True)
+            except Stopped as stopped:
+                self.unjudged.append(Unjudged(path=name, reason=f"cannot be preloaded: {stopped.failure.message()}"))
+                continue
+            if object_ is not program and object_ not in found:
+                found.append(object_)
+        return found
+
+    # --- dlopen (dl-open.c) ---
+
+    def open(self, request: OpenLibrary) -> None:
+        """Map the object and what it needs, check versions, bind, then widen scopes."""
+        head = self.map(request.name, self.caller(request), dlopened=True)
+        self.opened = head.number
+        if head.searchlist is None:
+            self.search_dependencies(head, ())
+            for object_ in self.process.objects[self.process.start:]:
+                object_.scope = self.scope_for(object_, deep_bind=request.deep_bind)
+            self.check_versions(self.listed(head))
+            self.relocate(head, now=request.now)
+            self.widen_scopes(head)
+        if request.to_global and head.number not in self.process.global_scope:
+            known = set(self.process.global_scope)
+            self.process.global_scope += [each.number for each in self.listed(head) if each.number not in known]
+
+    def listed(self, head: Mapped) -> list[Mapped]:
+        """The search list of a head."""
+        return [self.process.objects[number] for number in head.searchlist or ()]
+
+    def caller(self, request: OpenLibrary) -> Mapped | None:
+        """The object whose RPATH or RUNPATH a dlopen by name searches (rule 3)."""
+        if "/" in request.name and "$" not in request.name:
+            return None
+        calling = self.process.by_identity(request.caller) if request.caller is not None else None
+        return calling or self.process.program
+
+    def scope_for(self, object_: Mapped, *, deep_bind: bool) -> list[int]:
+        """Scope of a newly dlopened object: the global one, then that of the head it came with (rule 9)."""
+        top = object_
+        while top.loader is not None:
+            top = self.process.objects[top.loader]
+        if top.program:
+            scope = [GLOBAL_SCOPE]
+        else:
+            scope = [top.number, GLOBAL_SCOPE] if deep_bind else [GLOBAL_SCOPE, top.number]
+        if "DF_SYMBOLIC" in object_.elf.flags and not deep_bind:
+            scope.insert(0, OWN_SCOPE)
+        return scope
+
+    def widen_scopes(self, head: Mapped) -> None:
+        """Earlier dlopened objects among the dependencies see the new ones from now on. Source: update_scopes."""
+        for object_ in self.listed(head):
+            if not object_.new and object_.dlopened and head.number not in object_.scope:
+                object_.scope.append(head.number)
+
+    # --- mapping (dl-load.c, dl-deps.c) ---
+
+    def map(
+        self, name: str, requester: Mapped | None, *, dlopened: bool = False, via_preload: bool = False,
+    ) -> Mapped:
+        """The object for `name`: one that is mapped already, or the first that the search finds (rules 1 and 6)."""
+        loaded = self.already_loaded(name)
+        if loaded is not None:
+            object_, via = loaded
+        else:
+            hit = self.find(name, requester)
+            elf = hit.file.elf
+            if hit.bad is not None or not isinstance(elf, ElfObject):
+                raise Stopped(BadLibrary(name=name, path=hit.opened_as, requester=requester.path if requester else None,
+                                         found_via=hit.via, why=hit.bad or "cannot be read"))
+            via, same = hit.via, self.process.by_identity(hit.file.identity)
+            if same is not None:        # the same file under another path: its names grow by one
+                same.names.append(name)
+                object_, via = same, FoundVia(step="same file", element=hit.via.element, owner=hit.via.owner)
+            else:
+                late = dlopened or (requester is not None and requester.dlopened)
+                object_ = self.process.add(
+                    hit.file, elf, name=name, path=hit.opened_as, cwd=self.environment.cwd, dlopened=late, via=via,
+                    loader=None if dlopened or requester is None else requester.number,
+                )
+        self.edges.append(Edge(None if dlopened or via_preload or requester is None else requester.number, name,
+                               object_.number, via))
+        return object_
+
+    def already_loaded(self, name: str) -> tuple[Mapped, FoundVia] | None:
+        """The first object that was asked for under `name`, lies at it, or has it as DT_SONAME (rule 6)."""
+        for object_ in self.process.objects:
+            if object_.answers_to(name):
+                return object_, FoundVia(step="loaded name")
+            if object_.elf.soname == name:
+                object_.names.append(name)
+                return object_, FoundVia(step="loaded soname")
+        return None
+
+    def find(self, name: str, requester: Mapped | None) -> Hit:
+        """What the search gives; a miss ends the request."""
+        hit, tried = self.search.find(name, requester, self.process)
+        if hit is not None:
+            return hit
+        why = next((each.why for each in tried if each.why.startswith(WRONG_CLASS)), "No such file or directory")
+        raise Stopped(MissingLibrary(name=name, requester=requester.path if requester else None, tried=tried, why=why))
+
+    def search_dependencies(self, head: Mapped, preloaded: Iterable[Mapped]) -> None:
+        """Map all that `head` needs, breadth first (rule 1), and order it for relocation. Source: dl-deps.c."""
+        known = [head, *preloaded]
+        seen = {each.number for each in known}
+        for object_ in known:           # grows while it is walked
+            needed = [each for name in object_.elf.needed if (each := self.need(name, object_)) is not None]
+            for each in needed:
+                if each.number not in seen:
+                    seen.add(each.number)
+                    known.append(each)
+            if object_.searchlist is None and object_.order is None and object_ is not head:
+                object_.order = (object_.number, *(each.number for each in needed))
+        head.searchlist = tuple(each.number for each in known)
+        sort = depth_first if self.environment.machine.sort_by_depth else original
+        head.order = sort(head, head.searchlist, self.process)
+
+    def need(self, name: str, requester: Mapped) -> Mapped | None:
+        """The object for one DT_NEEDED; None where it is missing and all faults are wanted."""
+        try:
+            return self.map(self.search.expand(name, requester.origin), requester)
+        except Stopped as stopped:
+            self.fail(stopped.failure)
+            return None
+
+    # --- versions and relocation (dl-version.c, dl-reloc.c) ---
+
+    def check_versions(self, objects: Iterable[Mapped]) -> None:
+        """Whether each new object finds the version nodes that it was linked against (rule 8)."""
+        for object_ in objects:
+            for need in object_.elf.needed_versions if object_.new else ():
+                provider = next((each for each in self.process.objects if each.answers_to(need.file)), None)
+                if provider is not None and self.lacks_version(provider, need):
+                    self.fail(MissingVersion(provider=provider.path, version=need.version, requester=object_.path))
+
+    def lacks_version(self, provider: Mapped, need: NeededVersion) -> bool:
+        """A library without any version definition is believed to have all (rule 8)."""
+        elf = provider.elf
+        if need.weak or (not elf.defined_versions and elf.base_version is None):
+            return False
+        return need.version not in elf.defined_versions and need.version != elf.base_version
+
+    def relocate(self, head: Mapped, *, now: bool) -> None:
+        """Bind the new objects, dependencies first."""
+        for number in reversed(head.order or ()):
+            object_ = self.process.objects[number]
+            if object_.new:
+                self.binder.bind(object_, now=self.binds_now(object_, now=now))
+
+    def binds_now(self, object_: Mapped, *, now: bool) -> bool:
+        """Whether functions are bound at once: asked for, LD_BIND_NOW, or the object's own flag (rule 7)."""
+        return now or self.environment.bind_now or bool({"DF_BIND_NOW", "DF_1_NOW"} & set(object_.elf.flags))

@@ -1,0 +1,251 @@
+"""Dynamic symbols of a mapped ELF file, found through DT_GNU_HASH or DT_HASH without reading the whole table."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+
+from stackfix.inspect.elf import DT_VERSYM, Dynamic, read_versions
+from stackfix.inspect.elf_layout import Buffer, Layout
+from stackfix.inspect.elf_relocations import relocation_symbols
+from stackfix.inspect.records import BadElf, DefinedSymbol, SymbolUse, UndefinedSymbol
+
+DT_HASH, DT_SYMTAB, DT_SYMENT, DT_GNU_HASH = 4, 6, 11, 0x6FFFFEF5
+BINDINGS = {1: "global", 2: "weak", 10: "unique"}       # 10: STB_GNU_UNIQUE
+KINDS = {0: "notype", 1: "object", 2: "func", 5: "common", 6: "tls", 10: "ifunc"}   # the rest defines nothing
+VISIBLE = frozenset({0, 3})     # default and protected; hidden and internal symbols bind to nobody else
+SHN_UNDEF, SHN_ABS = 0, 0xFFF1
+MOST_UNDEFINED = 250_000        # libtorch_cuda, the largest known, has some 10,000
+MOST_STEPS = 2_000_000          # along the hash chains, all look-ups of one file together: a hostile chain has no end
+
+Entry = tuple[int, int, int, int, int]      # name, info, other, section, value
+
+
+class MappedSymbols:
+    """Fills records.Symbols over mapped memory. `data` must stay mapped while this lives."""
+
+    def __init__(self, data: Buffer, name: str) -> None:
+        self.layout = layout = Layout(data, name)
+        self.dynamic = Dynamic(layout)
+        self.versions = read_versions(self.dynamic)
+        self.entry_size = 24 if layout.bits == 64 else 16
+        if self.dynamic.last.get(DT_SYMENT, self.entry_size) != self.entry_size:
+            raise layout.bad("symbols of an unknown size")
+        self.entry = struct.Struct(layout.order + ("IBBHQQ" if layout.bits == 64 else "IIIBBH"))
+        self.symbols = self.dynamic.table(DT_SYMTAB)
+        self.versym = self.dynamic.table(DT_VERSYM)
+        self.steps = 0
+        self._open_hash()
+
+    def _open_hash(self) -> None:
+        """Find the hash table; glibc takes DT_GNU_HASH where there are both."""
+        layout, self.gnu = self.layout, False
+        self.buckets = self.first = self.known = 0
+        gnu, old = self.dynamic.table(DT_GNU_HASH), self.dynamic.table(DT_HASH)
+        if gnu is not None:
+            self.gnu = True
+            self.buckets, self.first, words, self.shift = layout.unpack("4I", gnu)
+            if not words or words & words - 1:
+                raise layout.bad("a bloom filter whose size is no power of two")
+            self.bloom, self.bloom_mask = gnu + 16, words - 1
+            self.bucket_at = self.bloom + words * layout.word
+            self.chain_at = self.bucket_at + 4 * self.buckets - 4 * self.first
+            self._check(self.bucket_at, self.buckets * 4)
+            self.known = self.first
+        elif old is not None:
+            self.buckets, self.known = layout.unpack("2I", old)
+            self.bucket_at, self.chain_at = old + 8, old + 8 + 4 * self.buckets
+            self._check(self.bucket_at, 4 * (self.buckets + self.known))
+        else:                   # the table of strings follows as a rule
+            room = self.dynamic.strings - (self.symbols or 0)
+            self.known = max(0, room // self.entry_size) if self.symbols is not None else 0
+        self._words = struct.Struct(layout.order + layout.word_code)
+        self._int = struct.Struct(layout.order + "I")
+
+    def _check(self, offset: int, size: int) -> None:
+        if offset + size > self.layout.size:
+            raise self.layout.bad("a hash table that goes past the end of the file")
+
+    def undefined(self) -> Sequence[UndefinedSymbol]:
+        """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
+        found: list[UndefinedSymbol] = []
+        for index, name, info, _other, section, _value in self._entries(0, self.known):
+            if section == SHN_UNDEF and index and name and info >> 4 in BINDINGS:
+                found.append(self._wanted(index, name, weak=info >> 4 == 2))
+                if len(found) > MOST_UNDEFINED:
+                    raise self.layout.bad(f"more than {MOST_UNDEFINED} undefined symbols")
+        return found
+
+    def unique(self) -> Sequence[UndefinedSymbol]:
+        """Its own STB_GNU_UNIQUE symbols, found in a strided copy of the st_info bytes: one byte a symbol."""
+        count = self._count()
+        if self.symbols is None or not count:
+            return ()
+        place = 4 if self.layout.bits == 64 else 12
+        infos = self.layout.take(self.symbols, count * self.entry_size)[place::self.entry_size]
+        return [self._wanted(index, self._entry(index)[0], weak=False)
+                for index, info in enumerate(infos) if info >= 0xA0 and info >> 4 == 10]
+
+    def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
+        """What is offered under `name`, along the chain that the loader would follow."""
+        if not self.buckets or not self.bucket_at:
+            return ()
+        if self.gnu:
+            bits = self.layout.bits
+            at = self.bloom + (gnu_hash // bits & self.bloom_mask) * self.layout.word
+            word = self._words.unpack(self.layout.data[at:at + self.layout.word])[0]
+            if not (word >> gnu_hash % bits) & (word >> (gnu_hash >> self.shift) % bits) & 1:
+                return ()
+        encoded = name.encode("utf-8", "surrogateescape")
+        found = []
+        for index in self._gnu_chain(gnu_hash) if self.gnu else self._old_chain(encoded):
+            symbol = self._offered(index, name, encoded)
+            if symbol is not None:
+                found.append(symbol)
+        return found
+
+    def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
+        """Relocations of its symbols of these names, in the loader's order."""
+        wanted = frozenset(names)
+        found: dict[tuple[str, str | None, bool], SymbolUse] = {}
+        texts: dict[int, UndefinedSymbol] = {}
+        for index, lazy in relocation_symbols(self.dynamic):
+            if index not in texts:
+                texts[index] = self._wanted(index, self._entry(index)[0], weak=False)
+            symbol = texts[index]
+            if symbol.name in wanted:
+                found.setdefault((symbol.name, symbol.version, lazy), SymbolUse(symbol.name, symbol.version, lazy))
+        return list(found.values())
+
+    def referred(self) -> Sequence[UndefinedSymbol]:
+        """Every symbol that a relocation asks the loader for, its own visible ones among them, each once."""
+        found: dict[int, UndefinedSymbol] = {}
+        for index, _ in relocation_symbols(self.dynamic):
+            if index and index not in found:
+                name, info, other, _, _ = self._entry(index)
+                if info >> 4 in BINDINGS and other & 3 in VISIBLE:
+                    found[index] = self._wanted(index, name, weak=info >> 4 == 2)
+        return list(found.values())
+
+    def defined(self) -> Iterator[DefinedSymbol]:
+        """All that is offered, in table order. Reads the whole table: for almanacs, not for look-ups."""
+        for index in range(1, self._count()):
+            name = self._name(self._entry(index)[0])
+            symbol = self._offered(index, name, name.encode("utf-8", "surrogateescape"))
+            if symbol is not None:
+                yield symbol
+
+    def _entries(self, start: int, end: int) -> Iterator[tuple[int, ...]]:
+        """(index, name, info, other, section, value) of the symbols from `start` to `end`."""
+        if self.symbols is None:
+            return
+        offset = self.symbols + start * self.entry_size
+        end = min(end, start + (self.layout.size - offset) // self.entry_size)
+        step = 65536            # symbols copied at a time: a false count must not cost the file's size in memory
+        for first in range(start, end, step):
+            count = min(step, end - first)
+            table = self.layout.take(self.symbols + first * self.entry_size, count * self.entry_size)
+            if self.layout.bits == 64:
+                for index, (name, info, other, section, value, _) in enumerate(self.entry.iter_unpack(table), first):
+                    yield index, name, info, other, section, value
+            else:
+                for index, (name, value, _, info, other, section) in enumerate(self.entry.iter_unpack(table), first):
+                    yield index, name, info, other, section, value
+
+    def _entry(self, index: int) -> Entry:
+        if self.symbols is None:
+            raise self.layout.bad("a symbol, but no table of symbols")
+        fields = self.entry.unpack(self.layout.take(self.symbols + index * self.entry_size, self.entry_size))
+        if self.layout.bits == 64:
+            return fields[0], fields[1], fields[2], fields[3], fields[4]
+        return fields[0], fields[3], fields[4], fields[5], fields[1]
+
+    def _name(self, at: int) -> str:
+        return self.dynamic.text(at)
+
+    def _version_index(self, index: int) -> int:
+        if self.versym is None:
+            return 1
+        return self.layout.unpack("H", self.versym + 2 * index)[0]
+
+    def _wanted(self, index: int, name: int, *, weak: bool) -> UndefinedSymbol:
+        number = self._version_index(index) & 0x7FFF
+        if number in self.versions.needed:
+            need, hidden = self.versions.needed[number]
+            return UndefinedSymbol(self._name(name), need.version, need.file, weak, hidden)
+        return UndefinedSymbol(self._name(name), self.versions.defined.get(number), None, weak)
+
+    def _offered(self, index: int, name: str, encoded: bytes) -> DefinedSymbol | None:
+        """Symbol `index` if it is visible, defines something, and is called `name`."""
+        at, info, other, section, value = self._entry(index)
+        kind, binding = KINDS.get(info & 15), BINDINGS.get(info >> 4)
+        if kind is None or binding is None or other & 3 not in VISIBLE or section == SHN_UNDEF:
+            return None
+        if value == 0 and section != SHN_ABS and kind != "tls":     # dl-lookup.c, check_match: no value
+            return None
+        start = self.dynamic.strings + at
+        if self.layout.data[start:start + len(encoded) + 1] != encoded + b"\0":
+            return None
+        number = self._version_index(index)
+        version = self.versions.defined.get(number & 0x7FFF)
+        return DefinedSymbol(name, version, number & 0x7FFF, bool(number & 0x8000), binding, kind)
+
+    def _number(self, offset: int) -> int:
+        if offset + 4 > self.layout.size:
+            raise self.layout.bad("a hash table that goes past the end of the file")
+        number: int = self._int.unpack(self.layout.data[offset:offset + 4])[0]
+        return number
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise self.layout.bad("hash chains without end")
+
+    def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
+        index = self._number(self.bucket_at + 4 * (gnu_hash % self.buckets))
+        if index < self.first:
+            return
+        while True:
+            value = self._number(self.chain_at + 4 * index)
+            if value | 1 == gnu_hash | 1:
+                yield index
+            if value & 1:
+                return
+            index += 1
+            self._step()
+
+    def _old_chain(self, name: bytes) -> Iterator[int]:
+        index = self._number(self.bucket_at + 4 * (sysv_hash(name) % self.buckets))
+        while index:
+            if index >= self.known:
+                raise self.layout.bad("a hash chain that leaves its table")
+            yield index
+            index = self._number(self.chain_at + 4 * index)
+            self._step()
+
+    def _count(self) -> int:
+        """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
+        if not self.gnu:
+            return self.known
+        last = 0
+        table = self.layout.take(self.bucket_at, 4 * self.buckets)
+        last = max((number for number, in self._int.iter_unpack(table)), default=0)
+        if last < self.first:
+            return self.first
+        while not self._number(self.chain_at + 4 * last) & 1:
+            last += 1
+            self._step()
+        return last + 1
+
+
+def sysv_hash(name: bytes) -> int:
+    """DT_HASH's hash of a symbol name."""
+    value = 0
+    for byte in name:
+        value = (value << 4) + byte
+        high = value & 0xF0000000
+        value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
+    return value
+
+
+__all__ = ["BadElf", "MappedSymbols", "sysv_hash"]
