@@ -23,8 +23,6 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sources": frozenset({"matrix.records"}),
     "inspect": frozenset({"matrix.records"}),
     "diagnose": frozenset({"matrix.records", "matrix.query", "inspect.records", "inspect.environment_records"}),
-    "diagnose": frozenset({"matrix.records", "matrix.query", "inspect.records", "inspect.environment_records",
-                           "inspect.machine_records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
     "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
