@@ -9,22 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from stackfix.inspect.environment_records import CondaPackage, CondaPrefix, Note, Owner
-from stackfix.inspect.places import MIB, Root, reason_of
+from stackfix.inspect.places import MIB, Root, must_list, reason_of
 from stackfix.inspect.wheels import FOLDER, as_text, normalised, without_credentials
 
-RECORD_LIMIT = 64 * MIB
+RECORD_LIMIT = 32 * MIB
 TOKEN = re.compile(r"/t/[^/]+(?=/)")
+HEX = "sha256:"             # RECORD's own hashes say `sha256=` and are base64
 SHA256 = re.compile(r"[0-9a-f]{64}")
 METADATA_FOLDER = re.compile(r"(?:^|/)((?:site|dist)-packages/([^/]+\.(?:dist-info|egg-info)))(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class CondaFile:
-    """One file of a package. `size` and `sha256` are None where installing rewrites the file or it is a link."""
+    """One file of a package. `size` and `digest` are None where installing rewrites the file or it is a link."""
 
     path: str                   # as conda-meta writes it, relative to the prefix
     size: int | None
-    sha256: str | None
+    digest: str | None          # as RECORD writes hashes, but hexadecimal: "sha256:…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def read_conda(root: Root, prefix: str, notes: list[Note]) -> tuple[CondaPrefix,
 
 def read_packages(root: Root, folder: str, notes: list[Note]) -> Iterator[CondaContent]:
     """Every record that can be read; the others become notes."""
-    for entry in root.find_entries(folder):
+    for entry in must_list(root, folder):
         path = f"{folder}/{entry.name}"
         if not entry.name.endswith(".json"):
             continue
@@ -115,7 +116,7 @@ def parse_path(stated: Any) -> CondaFile:
     sha256 = stated.get("sha256_in_prefix") or (None if placeholder else stated.get("sha256"))
     return CondaFile(
         required(stated, "_path"), size if plain and type(size) is int else None,
-        sha256 if plain and isinstance(sha256, str) and SHA256.fullmatch(sha256) else None,
+        f"{HEX}{sha256}" if plain and isinstance(sha256, str) and SHA256.fullmatch(sha256) else None,
     )
 
 

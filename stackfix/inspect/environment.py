@@ -25,7 +25,7 @@ from stackfix.inspect.environment_records import (
     SiteFolder,
 )
 from stackfix.inspect.environment_sites import find_sites, read_path_files, with_path_files
-from stackfix.inspect.places import Root
+from stackfix.inspect.places import Entry, Root, list_or_note, must_list
 from stackfix.inspect.wheels import read_distributions, read_record
 
 WHEEL_INSTALLERS = frozenset({"pip", "uv", "poetry", "pdm", "pipx"})
@@ -73,16 +73,26 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
 def read_sites(root: Root, sites: Sequence[SiteFolder], notes: list[Note]) -> tuple[
         tuple[PathFile, ...], tuple[SiteFolder, ...], tuple[Distribution, ...], tuple[Editable, ...]]:
     """.pth files, the sites with the folders that these add, and the projects and editables of all."""
-    listed = {each.path: root.find_entries(each.path) for each in sites}
+    listed = {each.path: list_site(root, each, notes) for each in sites}
     path_files = [file for each in sites if each.kind != "PYTHONPATH"
                   for file in read_path_files(root, each.path, listed[each.path], notes)]
     complete = with_path_files(root, sites, path_files)
-    listed |= {each.path: root.find_entries(each.path) for each in complete if each.path not in listed}
+    listed |= {each.path: list_site(root, each, notes) for each in complete if each.path not in listed}
     distributions = [found for each in complete
                      for found in read_distributions(root, each.path, listed[each.path], notes)]
     editables = [found for each in complete
                  for found in find_editables(root, each.path, listed[each.path], path_files, distributions, notes)]
     return tuple(path_files), complete, tuple(distributions), tuple(editables)
+
+
+def list_site(root: Root, site: SiteFolder, notes: list[Note]) -> tuple[Entry, ...]:
+    """Names in a site folder. Raises Unreachable where the environment's own cannot be read; others become notes."""
+    if site.kind == "environment":
+        return must_list(root, site.path)
+    entries, reason = list_or_note(root, site.path)
+    if reason is not None:
+        notes.append(Note(path=site.path, reason=reason))
+    return entries
 
 
 def with_conda(root: Root, prefix: str, distributions: Sequence[Distribution],
@@ -119,7 +129,7 @@ def claim_files(root: Root, prefix: str, sites: Sequence[SiteFolder], distributi
     files = InstalledFiles(root)
     bases = {each.path: each.base for each in sites}
     for package in contents:
-        files.add(package.owner, prefix, (prefix,), ((each.path, each.sha256, each.size) for each in package.files))
+        files.add(package.owner, prefix, (prefix,), ((each.path, each.digest, each.size) for each in package.files))
     for each in distributions:
         if each.record and each.manager != "conda":
             owner = Owner(manager=each.manager, name=each.name, version=each.version)

@@ -13,9 +13,8 @@ from stackfix.inspect.places import MIB, Entry, Root, reason_of
 from stackfix.inspect.wheels import normalised
 
 FINDER = re.compile(r"__editable___(?P<name>.+?)_finder\.py")
-# setuptools and uv; hatchling and others that use `editables`; flit; meson-python
-MARKED = re.compile(r"(?:__editable__[._](?P<versioned>.+?)-[^-]+"
-                    r"|_editable_impl_(?P<plain>.+)|_(?P<short>\w+)-editable)\.pth")
+# setuptools; hatchling and others that use `editables`; meson-python and scikit-build-core
+MARKED = re.compile(r"(?:__editable__[._](.+?)-[^-]+|_editable_impl_(.+)|_?(\w+?)[-_]editable)\.pth")
 HOOK = re.compile(r"_editable|__editable")
 
 

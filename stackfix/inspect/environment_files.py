@@ -8,11 +8,13 @@ import posixpath
 import stat
 from collections.abc import Iterable, Iterator
 
+from stackfix.inspect.conda import HEX
 from stackfix.inspect.environment_records import FileClaim, FileFault, Owner, SharedFile
 from stackfix.inspect.places import MIB, Root, reason_of
+from stackfix.inspect.wheels import Row, sha256_of
 
 PASSING = (".pyc", ".pyo")      # compiled at need, thrown away at will
-Claim = tuple[Owner, "int | None", "str | None"]
+Claim = tuple[Owner, "int | None", "str | None"]   # size; hash as its record writes it, for few are ever compared
 
 
 class Folders:
@@ -22,6 +24,7 @@ class Folders:
         self.root = root
         self._real: dict[str, str | None] = {}
         self._listed: dict[str, dict[str, os.DirEntry[str]]] = {}
+        self.unreadable: dict[str, str] = {}     # real folder: why it could not be listed
 
     def real(self, folder: str) -> str | None:
         """The folder without links, or None. A child of a known folder costs one lstat."""
@@ -45,8 +48,9 @@ class Folders:
             try:
                 with os.scandir(self.root.host(real)) as found:
                     self._listed[real] = {each.name: each for each in found}
-            except OSError:
+            except OSError as error:
                 self._listed[real] = {}
+                self.unreadable[real] = reason_of(error)
         return self._listed[real]
 
 
@@ -61,21 +65,21 @@ class InstalledFiles:
         self._faults: list[FileFault] = []
 
     def add(self, owner: Owner, folder: str, bases: tuple[str, ...],
-            rows: Iterable[tuple[str, str | None, int | None]]) -> None:
-        """Takes an owner's rows (path, sha256, size), relative to `folder`.
+            rows: Iterable[Row]) -> None:
+        """Takes an owner's rows (path, hash, size), relative to `folder`.
 
         A path that leaves all `bases` is a fault of its own; it is not looked at.
         """
         claims, start = self._claims, f"{folder}/"
         self._bases[folder] = bases
-        for written, sha256, size in rows:
+        for written, digest, size in rows:
             path = start + written
             if written[0] == "/" or ".." in written or "//" in written or "./" in written:
                 path = posixpath.normpath(written if written[0] == "/" else path)
                 if not is_below(path, bases):
                     self._faults.append(fault("outside", path, owner))
                     continue
-            claim = (owner, size, sha256)
+            claim = (owner, size, digest)
             if claims.setdefault(path, claim) is not claim:
                 self._more.setdefault(path, [claims[path]]).append(claim)
 
@@ -90,11 +94,14 @@ class InstalledFiles:
 
     def shared(self) -> tuple[SharedFile, ...]:
         """Files that more than one owner claims, by path; compiled ones left out."""
-        return tuple(SharedFile(
-            path=path, claims=tuple(FileClaim(owner=owner, size=size, sha256=sha256) for owner, size, sha256 in claims),
-            same=len({sha256 for _, _, sha256 in claims}) == 1 and claims[0][2] is not None,
-        ) for path, claims in sorted(self._more.items())
-            if len({owner for owner, _, _ in claims}) > 1 and not path.endswith(PASSING))
+        found = []
+        for path, claims in sorted(self._more.items()):
+            if len({owner for owner, _, _ in claims}) > 1 and not path.endswith(PASSING):
+                stated = tuple(FileClaim(owner=owner, size=size, sha256=hexadecimal(digest))
+                               for owner, size, digest in claims)
+                hashes = {each.sha256 for each in stated}
+                found.append(SharedFile(path=path, claims=stated, same=len(hashes) == 1 and None not in hashes))
+        return tuple(found)
 
     def faults(self, allowed: tuple[str, ...], *, deep: bool = False) -> tuple[FileFault, ...]:
         """Files that are missing, of another size or, with `deep`, of another content, by path.
@@ -103,10 +110,13 @@ class InstalledFiles:
         """
         real_bases = tuple(filter(None, (self.folders.real(each) for each in allowed)))
         judge = Judge(self.root, self.folders, real_bases, deep=deep)
-        # a distribution strips and moves the files of a wheel; its own tools judge them
-        found = [fault for path, claim in self._claims.items() for each in self._more.get(path) or (claim,)
-                 if each[0].manager != "system" and (fault := judge.fault(path, each))]
-        return tuple(sorted([*self._faults, *found], key=lambda each: (each.path, each.owner)))
+        found = list(self._faults)
+        for path, claim in self._claims.items():
+            if path in self._more or not judge.is_plainly_right(path, claim):
+                found += filter(None, (judge.fault(path, each) for each in self.claims(path)
+                                       # a distribution strips and moves files of wheels; its own tools judge them
+                                       if each[0].manager != "system"))
+        return tuple(sorted(found, key=lambda each: (each.path, each.owner)))
 
 
 class Judge:
@@ -115,6 +125,22 @@ class Judge:
     def __init__(self, root: Root, folders: Folders, bases: tuple[str, ...], *, deep: bool) -> None:
         self.root, self.folders, self.bases, self.deep = root, folders, bases, deep
         self._place: dict[str, dict[str, os.DirEntry[str]] | None] = {}
+        self._last: str | None = None
+        self._names: dict[str, os.DirEntry[str]] = {}
+
+    def is_plainly_right(self, path: str, claim: Claim) -> bool:
+        """Whether a file is there with its size: the quick answer for nearly all of them."""
+        folder, _, name = path.rpartition("/")
+        if folder != self._last:    # a RECORD lists folder by folder
+            self._last, self._names = folder, self.place(folder) or {}
+        entry = self._names.get(name)
+        if entry is None or self.deep:
+            return False
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and (claim[1] is None or claim[1] == status.st_size)
 
     def place(self, folder: str) -> dict[str, os.DirEntry[str]] | None:
         """Names in the folder; None where it really lies outside."""
@@ -133,7 +159,7 @@ class Judge:
             return fault("outside", path, owner, found=self.folders.real(folder))
         entry = names.get(name)
         if entry is None:
-            return None if path.endswith(PASSING) else fault("missing", path, owner)
+            return self.absence(path, owner)
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
@@ -143,6 +169,13 @@ class Judge:
         if stat.S_ISREG(status.st_mode):
             return self.content_fault(path, claim, status.st_size)
         return fault("no-file", path, owner) if size is not None else None      # conda may list an empty folder
+
+    def absence(self, path: str, owner: Owner) -> FileFault | None:
+        """A name that its folder does not have, unless the folder would not say."""
+        why = self.folders.unreadable.get(self.folders.real(path.rpartition("/")[0]) or "")
+        if why is not None:
+            return fault("unreadable", path, owner, found=why)
+        return None if path.endswith(PASSING) else fault("missing", path, owner)
 
     def link_fault(self, path: str, claim: Claim) -> FileFault | None:
         """A link in a file's place: broken, or judged by what it leads to while that lies inside."""
@@ -155,10 +188,11 @@ class Judge:
         return self.content_fault(path, claim, status.st_size) if status is not None else None
 
     def content_fault(self, path: str, claim: Claim, size: int) -> FileFault | None:
-        owner, stated, sha256 = claim
+        owner, stated, written = claim
         if stated is not None and stated != size:
             return fault("size", path, owner, expected=str(stated), found=str(size))
-        if not self.deep or sha256 is None:
+        sha256 = hexadecimal(written) if self.deep else None
+        if sha256 is None:
             return None
         try:
             digest = file_sha256(self.root, path)
@@ -169,6 +203,13 @@ class Judge:
 
 def fault(kind: str, path: str, owner: Owner, *, expected: str | None = None, found: str | None = None) -> FileFault:
     return FileFault(path=path, owner=owner, kind=kind, expected=expected, found=found)
+
+
+def hexadecimal(digest: str | None) -> str | None:
+    """The sha256 of a claim, be it conda's or RECORD's."""
+    if digest is not None and digest.startswith(HEX):
+        return digest[len(HEX):]
+    return sha256_of(digest)
 
 
 def is_below(path: str, bases: tuple[str, ...]) -> bool:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stackfix.errors import BadInput
-from stackfix.inspect.places import Root
+from stackfix.errors import BadInput, Unreachable
+from stackfix.inspect.places import Root, reason_of
 
 PYTHON_FOLDER = re.compile(r"(?:python3\.\d{1,2}t?|pypy3(?:\.\d{1,2})?)")
 HINT = "name an environment with --prefix DIR or --python EXE"
@@ -54,6 +54,12 @@ def tidy(path: str) -> str:
 
 def checked(root: Root, prefix: str, thing: str) -> str:
     """The prefix. Raises BadInput unless a venv, a conda prefix or a Python lies there."""
+    try:
+        root.resolve(prefix)
+    except PermissionError as error:
+        raise Unreachable(thing, reason_of(error)) from error
+    except OSError:
+        pass        # told below
     if not root.is_folder(prefix):
         reason = "is a file, not a folder" if root.is_file(prefix) else "no such folder"
         hint = f"for a Python's own path use --python {prefix}" if root.is_file(prefix) else HINT

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from stackfix.inspect.environment_records import Note, PathFile, Python, SiteFolder, Venv
 from stackfix.inspect.places import MIB, Entry, Root, reason_of
 
 PATH_FILE_LIMIT = MIB
+MAX_ADDED = 1000            # folders of one .pth file
 
 
 def find_sites(root: Root, environ: Mapping[str, str], prefix: str, python: Python,
@@ -92,7 +94,10 @@ def read_path_files(root: Root, folder: str, entries: Sequence[Entry], notes: li
         except OSError as error:
             notes.append(Note(path=path, reason=reason_of(error)))
             continue
-        yield parse_path_file(content.decode("utf-8-sig", "replace"), path)
+        found = parse_path_file(content.decode("utf-8-sig", "surrogateescape"), path)
+        if len(found.adds) > MAX_ADDED:
+            notes.append(Note(path=path, reason=f"adds {len(found.adds)} folders: only {MAX_ADDED} were read"))
+        yield replace(found, adds=found.adds[:MAX_ADDED])
 
 
 def parse_path_file(text: str, path: str) -> PathFile:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stackfix.errors import BadInput
+from stackfix.errors import BadInput, Unreachable
 
 MAX_LINKS = 40              # the kernel's own limit for one path
 KIB, MIB = 1 << 10, 1 << 20
@@ -43,8 +43,7 @@ class Root:
 
     def resolve(self, path: str) -> str:
         """`path` without links, inside the root. Raises OSError where it does not exist or does not end."""
-        if not path.startswith("/") or "\0" in path:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        must_be_usable(path)
         return os.path.realpath(path, strict=True) if self.live else self._walk(path)
 
     def _walk(self, path: str) -> str:
@@ -115,13 +114,12 @@ class Root:
         """Descriptor of a plain file, for reading. Raises OSError also for a folder, a FIFO or a device."""
         # The kernel follows the links of the live root; elsewhere our walk did, and one that appeared since is refused.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if self.live else os.O_NOFOLLOW)
-        if "\0" in path or not path.startswith("/"):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-        descriptor = os.open(path if self.live else self.host(self._walk(path)), flags)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
+        must_be_usable(path)
+        place = path if self.live else self.host(self._walk(path))
+        # opening a device can do something, so it is looked at first
+        if not stat.S_ISREG(os.stat(place).st_mode):     # noqa: PTH116 - text, not a Path
             raise OSError(errno.EINVAL, "not a plain file", path)
-        return descriptor
+        return os.open(place, flags)
 
     def read_head(self, path: str, limit: int) -> bytes:
         """The first `limit` bytes. Raises OSError."""
@@ -168,6 +166,16 @@ class Root:
         return tuple(seen.values())
 
 
+def must_be_usable(path: str) -> None:
+    """Raises OSError for a path that no system call takes: relative, with a NUL, or with text that is no file name."""
+    try:
+        if path.startswith("/") and "\0" not in path and os.fsencode(path):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+
+
 def as_entry(found: os.DirEntry[str]) -> Entry:
     kind = ("link" if found.is_symlink() else "folder" if found.is_dir(follow_symlinks=False)
             else "file" if found.is_file(follow_symlinks=False) else "other")
@@ -189,3 +197,21 @@ def open_root(folder: Path | str, option: str = "--root") -> Root:
 def reason_of(error: OSError) -> str:
     """Why a file could not be read, in words, without our disk's own path."""
     return error.strerror or "cannot be read"
+
+
+def must_list(root: Root, folder: str) -> tuple[Entry, ...]:
+    """Names in a folder without which nothing can be said. Raises Unreachable."""
+    try:
+        return root.entries(folder)
+    except OSError as error:
+        raise Unreachable(folder, reason_of(error), "run the check as a user who may read the environment") from error
+
+
+def list_or_note(root: Root, folder: str) -> tuple[tuple[Entry, ...], str | None]:
+    """Names in a folder, and why there are none where it is there and cannot be read."""
+    try:
+        return root.entries(folder), None
+    except FileNotFoundError:
+        return (), None
+    except OSError as error:
+        return (), reason_of(error)
