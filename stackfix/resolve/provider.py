@@ -69,7 +69,9 @@ class ClosureProvider(AbstractProvider[Need, Candidate, str]):
     ) -> Callable[[], Iterator[Candidate]]:
         needs = list(requirements[identifier])
         bad = set(incompatibilities[identifier])
-        name, extra = needs[0].name, needs[0].extra
+        # From the identifier: after a backjump resolvelib also asks about projects that nobody needs any more.
+        name, bracket, rest = identifier.partition("[")
+        extra = rest.removesuffix("]") if bracket else None
 
         def matches() -> Iterator[Candidate]:
             return (c for c in self._problem.candidates(name, extra, needs) if c not in bad)
