@@ -64,7 +64,7 @@ class Root:
                 here = [] if target.startswith("/") else here
                 ahead += target.split("/")[::-1]
                 continue
-            if any(ahead) and not stat.S_ISDIR(mode):
+            if ahead and not stat.S_ISDIR(mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             here.append(part)
         return "/" + "/".join(here)

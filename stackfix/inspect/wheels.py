@@ -117,7 +117,7 @@ def read_origin(root: Root, path: str, notes: list[Note]) -> Origin | None:
         sha256 = (archive.get("hashes") or {}).get("sha256") or str(archive.get("hash") or "").partition("sha256=")[2]
         return Origin(url=without_credentials(url), editable=folder.get("editable") is True,
                       commit=as_text(vcs.get("commit_id")), sha256=as_text(sha256))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):     # an egg-info may be a file
         return None
     except OSError as error:
         notes.append(Note(path=path, reason=reason_of(error)))
