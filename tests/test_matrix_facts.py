@@ -123,8 +123,17 @@ def test_every_rule_is_about_packages_that_are_known() -> None:
 
 def test_floors_stay_inside_one_cuda_major() -> None:
     for rule in MATRIX.rules:
-        if rule.package.startswith("nvidia-"):
+        if rule.package.startswith("nvidia-") and ">=" in rule.needs:
             assert rule.package.rpartition("-cu1")[2][:1] == Requirement(rule.needs).name.rpartition("-cu1")[2][:1]
+
+
+def test_libraries_with_one_soname_in_two_cuda_majors_exclude_each_other() -> None:
+    for component in ("cusparse", "curand", "cufile"):
+        [rule] = [
+            rule for rule in query.rules_for(MATRIX, f"nvidia-{component}", "12.6.3.3") if rule.needs.endswith("<0")
+        ]
+        assert Requirement(rule.needs).name == f"nvidia-{component}-cu12"
+        assert not SpecifierSet("<0").contains("12.1.0.106")
 
 
 def test_every_stack_of_the_default_index_meets_the_rules() -> None:

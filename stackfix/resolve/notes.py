@@ -119,7 +119,7 @@ def _low_rules(closure: Closure) -> Iterator[str]:
 def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
     """Newer versions that only a row of low confidence kept out."""
     problem = closure.problem
-    if chosen.name in problem.only:
+    if chosen.name in problem.only or not _is_governed(closure, chosen.name):
         return
     needs = [edge.need for edge in closure.edges if edge.need.name == chosen.name]
     for version in problem.project(chosen.name).admitted(needs):
@@ -133,6 +133,13 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
                 f" {chosen.name} {why.version} {why.reason} ({why.source})"
             )
             return
+
+
+def _is_governed(closure: Closure, name: str) -> bool:
+    """Whether any row of the matrix can pass over a version of the project: most projects have none, and a page whose
+    files nobody else needs is dear to read."""
+    evidence = closure.problem.evidence
+    return name in evidence.tied_to_torch or any(rule.package == name for rule in evidence.matrix.rules)
 
 
 def _decided(closure: Closure, rule_need: Need) -> bool:
