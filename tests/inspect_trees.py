@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -54,8 +56,10 @@ def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, bytes]
         f"{info}/METADATA": metadata.encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
     }
-    rows = "".join(f"{path},{record_hash(body)},{len(body)}\n" for path, body in content.items())
-    content[f"{info}/RECORD"] = f"{rows}{info}/RECORD,,\n".encode()
+    rows = io.StringIO()
+    csv.writer(rows, lineterminator="\n").writerows(
+        [*((inside, record_hash(body), len(body)) for inside, body in content.items()), (f"{info}/RECORD", "", "")])
+    content[f"{info}/RECORD"] = rows.getvalue().encode()
     path = folder / f"{name}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for inside, body in content.items():

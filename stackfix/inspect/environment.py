@@ -53,6 +53,9 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
         reason = notes[-1].reason if notes else "no lib/python3.*/site-packages in it"
         raise BadInput(found.prefix, f"which Python it is for cannot be told: {reason}")
     sites = find_sites(root, environ, found.prefix, interpreter, venv[0] if venv else None) if interpreter else ()
+    if any(not each.startswith("/") for each in (environ.get("PYTHONPATH") or "/").split(":")):
+        reason = "an element is empty or relative: what it is depends on the current folder"
+        notes.append(Note(path="PYTHONPATH", reason=reason))
     path_files, sites, distributions, editables = read_sites(root, sites, notes)
     contents = conda[1] if conda else ()
     distributions = with_conda(root, found.prefix, distributions, contents)
