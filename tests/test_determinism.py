@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.judges.command import clean_environment, run, stackfix
+from tests.replay.index import ADVERTISED
 from tests.replay.server import ReplayServer
+from tests.replay.store import Store
 
 pytestmark = pytest.mark.recorded
 
@@ -65,6 +67,13 @@ def test_an_index_that_advertises_no_metadata(
     other = lock(tmp_path / "a", plain_index.url, tmp_path / "cache")
     hashes_only = {name for name in first if name.startswith(("requirements", "constraints"))}
     assert hashes_only
+    assert {name: other[name] for name in hashes_only} == {name: first[name] for name in hashes_only}
+
+
+def test_an_index_that_speaks_html(first: dict[str, bytes], store: Store, tmp_path: Path) -> None:
+    with ReplayServer(store, metadata=ADVERTISED, html_only=True) as html_index:
+        other = lock(tmp_path / "a", html_index.url, tmp_path / "cache")
+    hashes_only = {name for name in first if name.startswith(("requirements", "constraints"))}
     assert {name: other[name] for name in hashes_only} == {name: first[name] for name in hashes_only}
 
 
