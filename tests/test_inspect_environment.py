@@ -167,9 +167,9 @@ def test_a_hostile_tree_ends_in_notes(tmp_path: Path) -> None:
     assert {"loop-meta", "pipe-meta"} & names == set()
     assert [each for each in environment.notes if each.path.startswith(str(good))] == []
     assert [each.path.removeprefix(f"{SP}/") for each in environment.notes] == [
-        os.fsdecode(b"bad-\xff.dist-info/METADATA"), "loop-1.dist-info/METADATA", "loop_dire-1.dist-info/direct_url.json",
-        "loop_meta-1.dist-info/METADATA", "pipe_dire-1.dist-info/direct_url.json", "pipe_meta-1.dist-info/METADATA",
-        "zero-1.dist-info/METADATA"]
+        os.fsdecode(b"bad-\xff.dist-info/METADATA"), "loop-1.dist-info/METADATA",
+        "loop_dire-1.dist-info/direct_url.json", "loop_meta-1.dist-info/METADATA",
+        "pipe_dire-1.dist-info/direct_url.json", "pipe_meta-1.dist-info/METADATA", "zero-1.dist-info/METADATA"]
     document = json.loads(json.dumps(to_json(environment)))
     assert from_json(document, Environment) == environment
 
