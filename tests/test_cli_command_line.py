@@ -34,8 +34,9 @@ def test_a_short_version_asks_the_same(text: str) -> None:
     assert version_specifier(short) == specifier
 
 
+TEXTS = ["transformers>=4.40", "jax[cuda12]==0.4.33", 'numpy<2; python_version < "3.12"', "einops"]
 REQUIREMENTS = st.lists(
-    st.sampled_from(["transformers>=4.40", "jax[cuda12]==0.4.33", 'numpy<2; python_version < "3.12"', "einops"]).flatmap(
+    st.sampled_from(TEXTS).flatmap(
         lambda text: st.booleans().map(
             lambda limits: Requirement(
                 text=text, origin=f"--constraint {text}" if limits else f"--with {text}", constraint=limits

@@ -8,7 +8,9 @@ import pytest
 
 from stackfix.inspect.driver import parse_compute_capabilities, read_driver_version, read_gpu_archs
 
-NVRM = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024\nGCC version:  12.2.0\n"
+NVRM = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024\nGCC version:  12.2.0\n"
+)
 
 
 def write(root: Path, relative: str, text: str) -> None:

@@ -63,9 +63,8 @@ def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
     directory = Path(options.directory or ".")
     request = read_request(options, kept=kept_pins(options, directory))
     lock = decide_lock(request, options, common)
-    files = plan_files(
-        lock, formats=formats, name=options.name, command=join_command(request_arguments(header_request(request.stack, lock)))
-    )
+    command_line = join_command(request_arguments(header_request(request.stack, lock)))
+    files = plan_files(lock, formats=formats, name=options.name, command=command_line)
     differences = None
     if options.check:
         differences = compare(directory, files)

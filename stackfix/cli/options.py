@@ -120,7 +120,7 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--exclude-newer", metavar="DATE", help="Only files uploaded before (ISO 8601)."),
     click.option("--format", "formats", metavar="NAME", multiple=True, help="requirements, pylock, constraints."),
     click.option("-o", "--output", "directory", metavar="DIR", help="Folder of the lockfiles; `.` without it."),
-    click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; or a named stack."),
+    click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; a named stack."),
     click.option("--check", is_flag=True, help="Write nothing; exit 1 where the files do not hold, naming each line."),
     click.option("--upgrade", is_flag=True, help="Do not keep the pins of the existing lock."),
     click.option("--upgrade-package", "upgrade_packages", metavar="NAME", multiple=True, help="Renew this one pin."),

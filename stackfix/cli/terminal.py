@@ -22,7 +22,7 @@ _choice = "auto"
 
 def choose_colour(choice: str) -> None:
     """Remember --color for this process: auto, always or never."""
-    global _choice
+    global _choice  # noqa: PLW0603 - a process has one terminal
     _choice = choice
 
 

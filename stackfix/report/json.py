@@ -18,7 +18,9 @@ def render_json(document: Mapping[str, Any]) -> str:
     return json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
 
 
-def lock_document(lock: Lock, files: Iterable[str], differences: Iterable[Mapping[str, Any]] | None = None) -> dict[str, Any]:
+def lock_document(
+    lock: Lock, files: Iterable[str], differences: Iterable[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     """`stackfix lock --json`: stack, targets with their packages, files (paths as written), notes."""
     document: dict[str, Any] = {
         "stack": {**asdict(lock.stack), "pythons": list(lock.stack.pythons), "platforms": list(lock.stack.platforms)},

@@ -10,11 +10,13 @@ from stackfix.matrix import query
 from stackfix.matrix.records import Drift, Matrix, TorchBuild
 from stackfix.resolve.records import Verdict
 
-HEADINGS = ("torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver")
+HEADINGS = (
+    "torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver",
+)
 
 
 def show_rows(matrix: Matrix, wanted: Mapping[str, str]) -> list[TorchBuild]:
-    """Builds that meet `wanted` (torch, cuda, platform, python, index), newest first. Without index: the default one."""
+    """Builds that meet `wanted` (torch, cuda, platform, python, index; else the default index), newest first."""
     from packaging.specifiers import SpecifierSet
 
     from stackfix.request.values import check_cuda, check_python
@@ -121,7 +123,7 @@ MARKS = {True: "yes", False: "no ", None: "?  "}
 
 
 def why_document(verdict: Verdict) -> dict[str, Any]:
-    """`matrix why --json`: the verdict ("fits", "does not fit", "cannot tell"), the build that was judged, each reason."""
+    """`matrix why --json`: the verdict ("fits", "does not fit", "cannot tell"), the build it judged, each reason."""
     build = verdict.build
     return {
         "verdict": VERDICTS[verdict.fits],

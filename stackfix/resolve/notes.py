@@ -136,8 +136,10 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
 
 
 def _is_governed(closure: Closure, name: str) -> bool:
-    """Whether any row of the matrix can pass over a version of the project: most projects have none, and a page whose
-    files nobody else needs is dear to read."""
+    """Whether any row of the matrix can pass over a version of the project.
+
+    Most projects have none, and a page whose files nobody else needs is dear to read.
+    """
     evidence = closure.problem.evidence
     return name in evidence.tied_to_torch or any(rule.package == name for rule in evidence.matrix.rules)
 
