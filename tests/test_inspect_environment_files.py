@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.inspect.environment_files import InstalledFiles
-from stackfix.inspect.environment_records import Environment, FileClaim, Owner, SharedFile
+from stackfix.inspect.environment_records import Environment, FileClaim, Note, Owner, SharedFile
 from stackfix.inspect.places import Root
 from tests.inspect_trees import (
     SITE,
@@ -90,20 +90,27 @@ def test_paths_that_leave_the_prefix_are_noted_and_not_followed(tmp_path: Path) 
 
 def test_links_in_the_place_of_files_and_folders(tmp_path: Path) -> None:
     site = plain_venv(tmp_path)
-    write(tmp_path, "elsewhere/a.py", "123")
+    for name in ("a.py", "b.py", "sub/c.py"):
+        write(tmp_path, f"elsewhere/{name}", "123")
     write(site, "real.py", "123")
     link(tmp_path, "venv/" + SP.removeprefix("/venv/") + "/folder", "/elsewhere")
     link(site, "broken.py", "none.py")
     link(site, "loop.py", "loop.py")
     link(site, "inside.py", "real.py")
     link(site, "outside.py", "/elsewhere/a.py")
+    link(site, "longer.py", "/elsewhere/a.py")
     (site / "folder.py").mkdir()
-    record = "".join(f"{name},,{size}\n" for name, size in (
-        ("folder/a.py", 3), ("broken.py", 3), ("loop.py", 3), ("inside.py", 3), ("outside.py", 3), ("folder.py", 3)))
+    sizes = {"longer.py": 4, "folder/sub/c.py": 4}
+    names = ("folder/a.py", "folder/b.py", "folder/sub/c.py", "longer.py", "broken.py", "loop.py", "inside.py",
+             "outside.py", "folder.py")
+    record = "".join(f"{name},,{sizes.get(name, 3)}\n" for name in names)
     dist_info(site, "demo", "1", record=record)
-    assert faults(look("/venv", root=Root(str(tmp_path)))) == [
-        ("broken-link", "broken.py", "demo"), ("no-file", "folder.py", "demo"), ("outside", "folder/a.py", "demo"),
-        ("broken-link", "loop.py", "demo"), ("outside", "outside.py", "demo")]
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert faults(environment) == [
+        ("broken-link", "broken.py", "demo"), ("outside", "folder", "demo"), ("no-file", "folder.py", "demo"),
+        ("size", "longer.py", "demo"), ("broken-link", "loop.py", "demo")]
+    assert environment.notes == (Note(
+        path=f"{SP}/longer.py", reason="is a link that leads out of the prefix, as 2 files are"),)
 
 
 def test_a_prefix_reached_through_a_link_is_no_outside(tmp_path: Path) -> None:

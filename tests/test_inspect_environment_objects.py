@@ -85,7 +85,24 @@ def test_a_source_tree_is_searched_without_what_is_not_source(
     environment = look("/venv", root=Root(str(tmp_path)))
     assert [(each.path, each.module) for each in environment.shared_objects] == [
         ("/src/demo/_ext.so", "demo._ext"), ("/src/old/.libs/liba.so.1", None)]
-    monkeypatch.setattr("stackfix.inspect.environment_objects.MAX_SOURCE_FOLDERS", 2)
+    monkeypatch.setattr("stackfix.inspect.environment_objects.MAX_FOREIGN_FOLDERS", 2)
     environment = look("/venv", root=Root(str(tmp_path)))
     assert [(each.path, each.reason) for each in environment.notes] == [
         ("/src", "searched for shared objects in 2 folders only")]
+
+
+def test_a_linked_folder_is_entered_once_and_within_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = plain_venv(tmp_path)
+    write(tmp_path, "shared/nvidia/cublas/lib/libcublas.so.12", "x")
+    write(site, "real/lib/liba.so.1", "x")
+    link(site, "nvidia", "/shared/nvidia")
+    link(site, "aaa", "real")
+    link(site, "up", ".")
+    link(site, "nvidia_again", "nvidia")
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert [each.path for each in environment.shared_objects] == [
+        f"{SP}/nvidia/cublas/lib/libcublas.so.12", f"{SP}/real/lib/liba.so.1"]
+    link(site, "zzz", "/")
+    monkeypatch.setattr("stackfix.inspect.environment_objects.MAX_FOREIGN_FOLDERS", 6)
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert [each.path for each in environment.notes] == [SP]

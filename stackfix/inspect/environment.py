@@ -67,7 +67,7 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
         conda=conda[0] if conda else None, sites=sites, path_files=path_files, editables=editables,
         distributions=distributions, copies=find_copies(distributions, contents), shared_objects=objects,
         library_folders=library_folders(objects), shared_files=files.shared(),
-        file_faults=files.faults(judged, deep=deep),
+        file_faults=files.faults(judged, notes, deep=deep),
         activation=tuple(read_activation(root, found.prefix, notes)),
         kernels=tuple(read_kernels(root, found.prefix, environ, notes)), notes=tuple(notes),
     ), files

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from stackfix.inspect.conda import HEX
-from stackfix.inspect.environment_records import FileClaim, FileFault, Owner, SharedFile
+from stackfix.inspect.environment_records import FileClaim, FileFault, Note, Owner, SharedFile
 from stackfix.inspect.places import MIB, Root, reason_of
 from stackfix.inspect.wheels import Row, sha256_of
 
@@ -103,7 +103,7 @@ class InstalledFiles:
                 found.append(SharedFile(path=path, claims=stated, same=len(hashes) == 1 and None not in hashes))
         return tuple(found)
 
-    def faults(self, allowed: tuple[str, ...], *, deep: bool = False) -> tuple[FileFault, ...]:
+    def faults(self, allowed: tuple[str, ...], notes: list[Note], *, deep: bool = False) -> tuple[FileFault, ...]:
         """Files that are missing, of another size or, with `deep`, of another content, by path.
 
         `allowed` are the folders in which a file may really lie: a folder that is a link to elsewhere is not entered.
@@ -116,6 +116,9 @@ class InstalledFiles:
                 found += filter(None, (judge.fault(path, each) for each in self.claims(path)
                                        # a distribution strips and moves files of wheels; its own tools judge them
                                        if each[0].manager != "system"))
+        if judge.outside_links:
+            reason = f"is a link that leads out of the prefix, as {judge.outside_links} files are"
+            notes.append(Note(path=judge.first_outside, reason=reason))
         return tuple(sorted(found, key=lambda each: (each.path, each.owner)))
 
 
@@ -125,6 +128,8 @@ class Judge:
     def __init__(self, root: Root, folders: Folders, bases: tuple[str, ...], *, deep: bool) -> None:
         self.root, self.folders, self.bases, self.deep = root, folders, bases, deep
         self._place: dict[str, dict[str, os.DirEntry[str]] | None] = {}
+        self._told: set[tuple[str, Owner]] = set()
+        self.outside_links, self.first_outside = 0, ""
         self._last: str | None = None
         self._names: dict[str, os.DirEntry[str]] = {}
 
@@ -156,7 +161,7 @@ class Judge:
         folder, _, name = path.rpartition("/")
         names = self.place(folder)
         if names is None:
-            return fault("outside", path, owner, found=self.folders.real(folder))
+            return self.outside_folder(folder, owner)
         entry = names.get(name)
         if entry is None:
             return self.absence(path, owner)
@@ -182,23 +187,42 @@ class Judge:
         real = self.root.find(path)
         if real is None:
             return fault("broken-link", path, claim[0], found=self.root.link_target(path))
-        if not is_below(real, self.bases):
-            return fault("outside", path, claim[0], found=real)
         status = self.root.status(real)
-        return self.content_fault(path, claim, status.st_size) if status is not None else None
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return fault("no-file", path, claim[0], found=real) if claim[1] is not None else None
+        if is_below(real, self.bases):
+            return self.content_fault(path, claim, status.st_size)
+        # uv and conda may install links into their caches: the size is looked at, the content is not
+        self.outside_links += 1
+        self.first_outside = self.first_outside or path
+        return size_fault(path, claim, status.st_size)
+
+    def outside_folder(self, folder: str, owner: Owner) -> FileFault | None:
+        """One fault for each owner and linked folder, not one for each file below it."""
+        while (above := folder.rpartition("/")[0]) and self.place(above) is None:
+            folder = above
+        if (folder, owner) in self._told:
+            return None
+        self._told.add((folder, owner))
+        return fault("outside", folder, owner, found=self.folders.real(folder))
 
     def content_fault(self, path: str, claim: Claim, size: int) -> FileFault | None:
-        owner, stated, written = claim
-        if stated is not None and stated != size:
-            return fault("size", path, owner, expected=str(stated), found=str(size))
+        owner, _, written = claim
         sha256 = hexadecimal(written) if self.deep else None
-        if sha256 is None:
-            return None
+        wrong = size_fault(path, claim, size)
+        if wrong is not None or sha256 is None:
+            return wrong
         try:
             digest = file_sha256(self.root, path)
         except OSError as error:
             return fault("unreadable", path, owner, expected=sha256, found=reason_of(error))
         return fault("hash", path, owner, expected=sha256, found=digest) if digest != sha256 else None
+
+
+def size_fault(path: str, claim: Claim, size: int) -> FileFault | None:
+    if claim[1] is None or claim[1] == size:
+        return None
+    return fault("size", path, claim[0], expected=str(claim[1]), found=str(size))
 
 
 def fault(kind: str, path: str, owner: Owner, *, expected: str | None = None, found: str | None = None) -> FileFault:

@@ -13,7 +13,7 @@ from stackfix.inspect.environment_records import LibraryFolder, Note, SharedObje
 SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+)*")
 EXTENSION = re.compile(r"(?P<module>[A-Za-z_]\w*)(?:\.(?P<tag>cpython-\d+t?[-\w]*|pypy\d+[-\w]*|abi3t?))?\.so")
 MAX_DEPTH = 40
-MAX_SOURCE_FOLDERS = 20_000     # a .pth may add somebody's whole home
+MAX_FOREIGN_FOLDERS = 20_000    # a .pth may add somebody's whole home, and a link may lead to /
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Searched:
 
 def find_shared_objects(files: InstalledFiles, folders: Iterable[Searched],
                         notes: list[Note]) -> tuple[SharedObject, ...]:
-    """Shared objects below the folders, by path. Linked folders are not entered."""
+    """Shared objects below the folders, by path."""
     found: dict[str, SharedObject] = {}
     for folder in folders:
         for here, entry in walk(files, folder, notes):
@@ -46,26 +46,39 @@ def find_shared_objects(files: InstalledFiles, folders: Iterable[Searched],
 
 
 def walk(files: InstalledFiles, folder: Searched, notes: list[Note]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """(folder, entry) of each name below `folder` that is a shared object's."""
-    ahead, entered = [(folder.path, 0)], 0
-    while ahead:
-        here, depth = ahead.pop()
+    """(folder, entry) of each name below `folder` that is a shared object's.
+
+    Linked folders come last and only from a site folder (`nvidia` may be a link to a shared installation), each real
+    folder once. What is foreign, a user's tree or what a link leads to, is searched within limits.
+    """
+    ahead, linked = [(folder.path, 0, folder.source)], list[tuple[str, int, bool]]()
+    seen, foreign_folders = set(), 0
+    while ahead or linked:
+        if not ahead:
+            linked.sort(reverse=True)       # the disk has no order of its own
+            ahead.append(linked.pop())
+        here, depth, foreign = ahead.pop()
         real = files.folders.real(here)
-        names = files.folders.listing(real) if real is not None else {}
-        entered += 1
-        if folder.source and entered > MAX_SOURCE_FOLDERS:
-            reason = f"searched for shared objects in {MAX_SOURCE_FOLDERS} folders only"
+        if real is None or real in seen:
+            continue
+        seen.add(real)
+        names = files.folders.listing(real)
+        foreign_folders += foreign
+        if foreign_folders > MAX_FOREIGN_FOLDERS:
+            reason = f"searched for shared objects in {MAX_FOREIGN_FOLDERS} folders only"
             notes.append(Note(path=folder.path, reason=reason))
             return
-        if folder.source and depth and {"pyvenv.cfg", "conda-meta"} & names.keys():
-            continue
-        for name, entry in names.items():
+        if foreign and depth and {"pyvenv.cfg", "conda-meta"} & names.keys():
+            continue        # another environment
+        for name, entry in sorted(names.items()) if foreign else names.items():
             if entry.is_dir(follow_symlinks=False):
-                hidden = folder.source and name.startswith(".") and name != ".libs"
+                hidden = foreign and name.startswith(".") and name != ".libs"
                 if depth < MAX_DEPTH and name != "__pycache__" and not hidden:
-                    ahead.append((f"{here}/{name}", depth + 1))
+                    ahead.append((f"{here}/{name}", depth + 1, foreign))
             elif ".so" in name and SHARED_OBJECT.fullmatch(name) and (entry.is_symlink() or entry.is_file()):
                 yield here, entry
+            elif folder.importable and not folder.source and depth < MAX_DEPTH and entry.is_symlink():
+                linked.append((f"{here}/{name}", depth + 1, True))
 
 
 def module_of(path: str) -> tuple[str | None, str | None]:

@@ -159,7 +159,7 @@ class SharedFile:
 class FileFault:
     """A file that is not as its owner installed it."""
 
-    path: str
+    path: str                       # for "outside" of a linked folder the folder, once for each owner
     owner: Owner
     kind: str                       # "missing", "broken-link", "size", "hash", "outside", "no-file", "unreadable"
     expected: str | None            # size in bytes or sha256

@@ -118,7 +118,7 @@ def stated_release(root: Root, nvcc: str) -> str | None:
         descriptor = root.open(nvcc)
         try:
             with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
-                at = content.find(NVCC_STATES)
+                at = content.rfind(NVCC_STATES)     # 24 of 30 MB in, so the end is the short way
                 match = NVCC_RELEASE.match(content[at + len(NVCC_STATES):][:60]) if at >= 0 else None
         finally:
             os.close(descriptor)
