@@ -13,7 +13,10 @@ from stackfix.inspect.environment_records import LibraryFolder, Note, SharedObje
 SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+)*")
 EXTENSION = re.compile(r"(?P<module>[A-Za-z_]\w*)(?:\.(?P<tag>cpython-\d+t?[-\w]*|pypy\d+[-\w]*|abi3t?))?\.so")
 MAX_DEPTH = 40
+OTHER_ENVIRONMENT = frozenset({"pyvenv.cfg", "conda-meta"})
 MAX_FOREIGN_FOLDERS = 20_000    # a .pth may add somebody's whole home, and a link may lead to /
+
+Ahead = tuple[str, int, bool]       # folder, depth, whether it is foreign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +54,10 @@ def walk(files: InstalledFiles, folder: Searched, notes: list[Note]) -> Iterator
     Linked folders come last and only from a site folder (`nvidia` may be a link to a shared installation), each real
     folder once. What is foreign, a user's tree or what a link leads to, is searched within limits.
     """
-    ahead, linked = [(folder.path, 0, folder.source)], list[tuple[str, int, bool]]()
-    seen, foreign_folders = set(), 0
+    ahead, linked = [(folder.path, 0, folder.source)], list[Ahead]()
+    seen, foreign_folders, follows_links = set(), 0, folder.importable and not folder.source
     while ahead or linked:
-        if not ahead:
-            linked.sort(reverse=True)       # the disk has no order of its own
-            ahead.append(linked.pop())
-        here, depth, foreign = ahead.pop()
+        here, depth, foreign = ahead.pop() if ahead else pop_first(linked)
         real = files.folders.real(here)
         if real is None or real in seen:
             continue
@@ -68,17 +68,26 @@ def walk(files: InstalledFiles, folder: Searched, notes: list[Note]) -> Iterator
             reason = f"searched for shared objects in {MAX_FOREIGN_FOLDERS} folders only"
             notes.append(Note(path=folder.path, reason=reason))
             return
-        if foreign and depth and {"pyvenv.cfg", "conda-meta"} & names.keys():
-            continue        # another environment
+        if foreign and depth and OTHER_ENVIRONMENT & names.keys():
+            continue
         for name, entry in sorted(names.items()) if foreign else names.items():
             if entry.is_dir(follow_symlinks=False):
-                hidden = foreign and name.startswith(".") and name != ".libs"
-                if depth < MAX_DEPTH and name != "__pycache__" and not hidden:
+                if depth < MAX_DEPTH and is_worth_entering(name, foreign=foreign):
                     ahead.append((f"{here}/{name}", depth + 1, foreign))
             elif ".so" in name and SHARED_OBJECT.fullmatch(name) and (entry.is_symlink() or entry.is_file()):
                 yield here, entry
-            elif folder.importable and not folder.source and depth < MAX_DEPTH and entry.is_symlink():
+            elif follows_links and depth < MAX_DEPTH and entry.is_symlink():
                 linked.append((f"{here}/{name}", depth + 1, True))
+
+
+def pop_first(linked: list[Ahead]) -> Ahead:
+    linked.sort(reverse=True)       # the disk has no order of its own
+    return linked.pop()
+
+
+def is_worth_entering(name: str, *, foreign: bool) -> bool:
+    """Version control and tools of a user's tree hide behind a dot; auditwheel once put libraries into `.libs`."""
+    return name != "__pycache__" and not (foreign and name.startswith(".") and name != ".libs")
 
 
 def module_of(path: str) -> tuple[str | None, str | None]:
