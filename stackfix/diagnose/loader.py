@@ -64,9 +64,13 @@ class Simulator:
         """What binds symbols."""
         return Binder(process)
 
+    def make_loading(self, state: ProcessState) -> Loading:
+        """What works one request off."""
+        return Loading(self, state)
+
     def load(self, request: Request, state: ProcessState) -> LoadOutcome:
         """What `request` does to a process in `state`."""
-        return Loading(self, state).run(request, state)
+        return self.make_loading(state).run(request, state)
 
 
 class Loading:
@@ -279,7 +283,10 @@ class Loading:
         for object_ in objects:
             for need in object_.elf.needed_versions if object_.new else ():
                 provider = next((each for each in self.process.objects if each.answers_to(need.file)), None)
-                if provider is not None and self.lacks_version(provider, need):
+                if provider is None:
+                    self.fail(MissingVersion(provider=need.file, version=need.version, requester=object_.path,
+                                             crash=True))
+                elif self.lacks_version(provider, need):
                     self.fail(MissingVersion(provider=provider.path, version=need.version, requester=object_.path))
 
     def lacks_version(self, provider: Mapped, need: NeededVersion) -> bool:

@@ -145,9 +145,10 @@ class BadLibrary:
 class MissingVersion:
     """The library is there and lacks the version node that was linked against (rule 8)."""
 
-    provider: str
+    provider: str                   # path of the library, or its name where it is not loaded at all
     version: str
     requester: str
+    crash: bool = False             # not loaded: the loader's own assertion stops the process
 
     def message(self) -> str:
         """As the loader says it."""
