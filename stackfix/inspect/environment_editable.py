@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote, urlsplit
 
 from stackfix.inspect.environment_records import Distribution, Editable, Note, PathFile
 from stackfix.inspect.places import MIB, Entry, Root, reason_of
@@ -54,25 +52,28 @@ def of_path_file(file: PathFile) -> Iterator[Editable]:
 
 
 def local_path(url: str) -> tuple[str, ...]:
-    parts = urlsplit(url)
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(url)
+    except ValueError:      # a bracket left open
+        return ()
     return (unquote(parts.path),) if parts.scheme == "file" and parts.path else ()
 
 
 def read_mapping(root: Root, path: str, notes: list[Note]) -> tuple[str, ...]:
     """Targets of MAPPING in a setuptools finder, read as a literal and never run."""
+    import ast
+
     try:
         tree = ast.parse(root.read_bytes(path, MIB))
         for node in tree.body:
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and assigns_mapping(node):
-                mapping = ast.literal_eval(node.value)
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if any(isinstance(each, ast.Name) and each.id == "MAPPING" for each in targets):
+                mapping = ast.literal_eval(getattr(node, "value", None) or ast.Dict(keys=[], values=[]))
                 return tuple(sorted({each for each in mapping.values() if isinstance(each, str)}))
     except OSError as error:
         notes.append(Note(path=path, reason=reason_of(error)))
     except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, MemoryError):
         notes.append(Note(path=path, reason="is no editable finder that can be read"))
     return ()
-
-
-def assigns_mapping(node: ast.Assign | ast.AnnAssign) -> bool:
-    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
-    return any(isinstance(each, ast.Name) and each.id == "MAPPING" for each in targets)

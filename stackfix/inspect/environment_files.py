@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import posixpath
 import stat
@@ -242,6 +241,8 @@ def is_below(path: str, bases: tuple[str, ...]) -> bool:
 
 def file_sha256(root: Root, path: str) -> str:
     """sha256 of a file of any size, in hexadecimal. Raises OSError."""
+    import hashlib
+
     digest = hashlib.sha256()
     for part in read_parts(root, path):
         digest.update(part)

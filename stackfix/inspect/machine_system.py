@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from stackfix.inspect.elf import read_open_elf
@@ -111,6 +110,10 @@ def read_release(root: Root) -> Release | None:
 
 
 def unquoted(value: str) -> str:
+    if not value.strip().startswith(("'", '"')):
+        return value.strip()
+    import shlex
+
     try:
         return "".join(shlex.split(value))
     except ValueError:      # an open quote

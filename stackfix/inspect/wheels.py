@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import json
 import re
-from base64 import urlsafe_b64decode
+from binascii import a2b_base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from stackfix.inspect.environment_records import Distribution, Note, Origin
 from stackfix.inspect.places import MIB, Entry, Root, reason_of
 
 METADATA_LIMIT = 2 * MIB        # headers come first; a README behind them is not read further than this
-RECORD_LIMIT = 32 * MIB
+RECORD_LIMIT = 16 * MIB
 MAX_ROWS = 200_000             # a wheel of 30,000 files is a very large one
 SMALL = 1 << 16
 NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
@@ -170,6 +169,8 @@ def parse_record(content: bytes) -> tuple[list[Row], int]:
 
 def split_quoted(line: str) -> tuple[str, str, str]:
     """Cells of a line that csv must read; empty ones where it is no row."""
+    import csv
+
     try:
         cells = next(csv.reader([line], strict=True), []) if len(line) < SMALL else []
     except csv.Error:
@@ -182,7 +183,7 @@ def sha256_of(digest: str | None) -> str | None:
     if digest is None or not digest.startswith("sha256="):
         return None
     try:
-        found = urlsafe_b64decode(digest[7:] + "=")
+        found = a2b_base64(digest[7:].replace("-", "+").replace("_", "/") + "=")
     except ValueError:      # binascii.Error is one
         return None
     return found.hex() if len(found) == 32 else None
