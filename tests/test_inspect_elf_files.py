@@ -1,0 +1,92 @@
+"""ELF files by path: links, refusals, and no more open files than the process may have."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from stackfix.inspect.elf_files import DiskFiles
+from stackfix.inspect.places import Root, open_root
+from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, UnreadableElf
+from tests.loader_oracle.elf_writer import write
+from tests.loader_oracle.graph import Definition, Library
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    path = tmp_path / "lib" / "libq.so.1"
+    path.parent.mkdir()
+    path.write_bytes(write(Library(path="", soname="libq.so.1", defines=(Definition(name="here"),))))
+    return path
+
+
+def test_links_share_one_identity_and_one_record(library: Path) -> None:
+    (library.parent / "soft.so").symlink_to("libq.so.1")
+    os.link(library, library.parent / "hard.so")
+    files = DiskFiles()
+    found = [files.at(str(library.parent / name)) for name in ("libq.so.1", "soft.so", "hard.so")]
+    assert all(isinstance(each, FileAt) for each in found)
+    assert len({each.identity for each in found if isinstance(each, FileAt)}) == 1
+    assert len({id(each.elf) for each in found if isinstance(each, FileAt)}) == 1
+    assert [each.real_path for each in found if isinstance(each, FileAt)][:2] == [str(library.resolve())] * 2
+
+
+def test_absent_looped_and_unusable(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "text.so").write_text("INPUT ( libq.so )", encoding="utf-8")
+    files = DiskFiles()
+    assert files.at(str(tmp_path / "absent.so")) is None
+    assert files.at(str(tmp_path / "dangling")) is None
+    assert files.at(str(library / "below.so")) is None
+    looped = files.at(str(tmp_path / "a"))
+    assert isinstance(looped, Refused)
+    assert looped.ends_list
+    text, folder = files.at(str(tmp_path / "text.so")), files.at(str(tmp_path))
+    assert isinstance(text, FileAt)
+    assert text.elf == UnreadableElf(path=str(tmp_path / "text.so"), reason="invalid ELF header")
+    assert isinstance(folder, FileAt)
+    assert isinstance(folder.elf, UnreadableElf)
+
+
+def test_links_stay_inside_a_root(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt" / "libq.so").symlink_to("/lib/libq.so.1")        # the tree's own /lib
+    (tmp_path / "opt" / "out.so").symlink_to("../../../../../../etc/passwd")
+    files = DiskFiles(open_root(tmp_path))
+    found = files.at("/opt/libq.so")
+    assert isinstance(found, FileAt)
+    assert found.real_path == "/lib/libq.so.1"
+    assert isinstance(found.elf, ElfObject)
+    assert files.at("/opt/out.so") is None
+    assert [each.name for each in files.symbols(found).named("here", 0)] == []
+
+
+def test_unreadable_symbols_are_an_error_about_the_file(library: Path) -> None:
+    files = DiskFiles()
+    found = files.at(str(library))
+    assert isinstance(found, FileAt)
+    library.unlink()
+    with pytest.raises(BadElf, match="No such file"):
+        files.symbols(found)
+
+
+def test_many_files_stay_below_the_limit_of_open_files(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    content = write(Library(path="", defines=(Definition(name="here"),)))
+    used = len(os.listdir("/proc/self/fd"))     # noqa: PTH208 - a count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 64, hard))
+    try:
+        files = DiskFiles(Root())
+        for place in range(200):
+            path = tmp_path / f"lib{place}.so"
+            path.write_bytes(content)
+            found = files.at(str(path))
+            assert isinstance(found, FileAt)
+            assert [each.name for each in files.symbols(found).undefined()] == ["dlopen"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
