@@ -77,6 +77,27 @@ def test_conda_states_its_python(tmp_path: Path) -> None:
     assert environment.venv is None
 
 
+def test_condas_short_link_is_no_python_of_its_own(tmp_path: Path) -> None:
+    conda_package(tmp_path / "env", "python", "3.11.9", {"lib/python3.11/os.py": b""})
+    (tmp_path / "env/lib/python3.11/site-packages").mkdir()
+    link(tmp_path, "env/lib/python3.1", "python3.11")
+    environment = look("/env", root=Root(str(tmp_path)))
+    assert environment.python is not None
+    assert environment.python.minor == "3.11"
+    assert [each.path for each in environment.sites] == ["/env/lib/python3.11/site-packages"]
+
+
+def test_what_an_older_python_of_the_prefix_left_behind_is_not_it(tmp_path: Path) -> None:
+    conda_package(tmp_path / "env", "python", "3.12.4", {"lib/python3.12/os.py": b""})
+    for minor in ("3.9", "3.10", "3.12"):
+        (tmp_path / f"env/lib/python{minor}/site-packages").mkdir(parents=True)
+    environment = look("/env", root=Root(str(tmp_path)))
+    assert environment.python is not None
+    assert (environment.python.minor, environment.python.version) == ("3.12", "3.12.4")
+    assert [each.path for each in environment.sites] == ["/env/lib/python3.12/site-packages"]
+    assert environment.notes == ()
+
+
 def test_a_conda_prefix_without_python(tmp_path: Path) -> None:
     conda_package(tmp_path / "env", "cuda-cudart", "12.4.127", {"lib/libcudart.so.12": b"x"})
     environment = look("/env", root=Root(str(tmp_path)))

@@ -76,8 +76,9 @@ def is_environment(root: Root, prefix: str) -> bool:
 
 def python_folders(root: Root, prefix: str) -> tuple[str, ...]:
     """lib/python3.x folders that hold packages or a standard library, lib64 too; one for each real folder."""
-    found = [f"{prefix}/{lib}/{entry.name}" for lib in ("lib", "lib64")
+    named = [(entry.kind == "link", f"{prefix}/{lib}/{entry.name}") for lib in ("lib", "lib64")
              for entry in root.find_entries(f"{prefix}/{lib}") if PYTHON_FOLDER.fullmatch(entry.name)]
+    found = [path for _, path in sorted(named)]     # links last: conda's Python has lib/python3.1 -> python3.11
     inside = ("site-packages", "dist-packages", "os.py")
     return root.first_folders(path for path in found if any(root.exists(f"{path}/{name}") for name in inside))
 
