@@ -150,6 +150,15 @@ def test_the_patch_level_comes_from_the_headers(tmp_path: Path) -> None:
     assert (python.version, python.platform, python.externally_managed) == ("3.11.2", "linux-aarch64", True)
 
 
+def test_a_venv_of_a_managed_python_is_not_managed(tmp_path: Path) -> None:
+    plain_venv(tmp_path)
+    write(tmp_path, "usr/lib/python3.11/EXTERNALLY-MANAGED")
+    python = look("/venv", root=Root(str(tmp_path))).python
+    assert python is not None
+    assert python.standard_library == "/usr/lib/python3.11"
+    assert not python.externally_managed
+
+
 def test_a_venv_without_any_packages_folder_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "venv/pyvenv.cfg", "home = /usr/bin\n")
     with pytest.raises(BadInput, match="which Python it is for cannot be told"):
