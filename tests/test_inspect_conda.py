@@ -45,6 +45,8 @@ def test_what_installing_rewrites_has_no_size(tmp_path: Path) -> None:
          "prefix_placeholder": "/opt/x", "file_mode": "text"},
         {"_path": "lib/a.so", "path_type": "hardlink", "size_in_bytes": 9, "sha256": sha,
          "prefix_placeholder": "/opt/x", "file_mode": "binary", "sha256_in_prefix": "b" * 64},
+        {"_path": "bin/known", "path_type": "hardlink", "size_in_bytes": 9, "sha256": sha,
+         "prefix_placeholder": "/opt/x", "file_mode": "text", "sha256_in_prefix": "c" * 64},
         {"_path": "lib/b.so", "path_type": "softlink", "size_in_bytes": 9, "sha256": sha},
         {"_path": "lib/c.so", "path_type": "hardlink", "size_in_bytes": 9, "sha256": sha},
     ]
@@ -53,7 +55,7 @@ def test_what_installing_rewrites_has_no_size(tmp_path: Path) -> None:
     assert answer is not None
     assert answer[1][0].files == (
         CondaFile("bin/tool", None, None), CondaFile("lib/a.so", 9, "sha256:" + "b" * 64),
-        CondaFile("lib/b.so", None, None), CondaFile("lib/c.so", 9, f"sha256:{sha}"),
+        CondaFile("bin/known", None, "sha256:" + "c" * 64), CondaFile("lib/b.so", None, None), CondaFile("lib/c.so", 9, f"sha256:{sha}"),
         CondaFile("lib/d.pyc", None, None))
 
 

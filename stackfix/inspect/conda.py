@@ -109,13 +109,17 @@ def parse_files(stated: Any) -> tuple[CondaFile, ...]:
 
 
 def parse_path(stated: Any) -> CondaFile:
-    """A text file that holds the prefix changes its size when it is installed; a binary one only its hash."""
+    """A text file that holds the prefix changes its size when it is installed; a binary one only its hash.
+
+    Of links, compiled files and entry points conda's tools record different things, so they only have to be there.
+    """
     placeholder = bool(stated.get("prefix_placeholder"))
-    plain = stated.get("path_type") in ("hardlink", None) and not (placeholder and stated.get("file_mode") != "binary")
+    plain = stated.get("path_type") in ("hardlink", None)
+    rewritten = placeholder and stated.get("file_mode") != "binary"
     size = stated.get("size_in_bytes")
     sha256 = stated.get("sha256_in_prefix") or (None if placeholder else stated.get("sha256"))
     return CondaFile(
-        required(stated, "_path"), size if plain and type(size) is int else None,
+        required(stated, "_path"), size if plain and not rewritten and type(size) is int else None,
         f"{HEX}{sha256}" if plain and isinstance(sha256, str) and SHA256.fullmatch(sha256) else None,
     )
 
