@@ -55,8 +55,8 @@ def test_what_installing_rewrites_has_no_size(tmp_path: Path) -> None:
     assert answer is not None
     assert answer[1][0].files == (
         CondaFile("bin/tool", None, None), CondaFile("lib/a.so", 9, "sha256:" + "b" * 64),
-        CondaFile("bin/known", None, "sha256:" + "c" * 64), CondaFile("lib/b.so", None, None), CondaFile("lib/c.so", 9, f"sha256:{sha}"),
-        CondaFile("lib/d.pyc", None, None))
+        CondaFile("bin/known", None, "sha256:" + "c" * 64), CondaFile("lib/b.so", None, None),
+        CondaFile("lib/c.so", 9, f"sha256:{sha}"), CondaFile("lib/d.pyc", None, None))
 
 
 def test_the_base_prefix_and_its_variables(tmp_path: Path) -> None:
