@@ -77,7 +77,7 @@ def test_symbols_as_readelf_reads_them(path: str) -> None:
             defined.add((bare, version, hidden, binding.lower()))
     symbols = symbols_of(path)
     assert {(each.name, each.version, each.weak) for each in symbols.undefined()} == undefined
-    versions = {each for each in symbols.versions.defined.values()}     # the nodes are symbols too, absolute ones
+    versions = set(symbols.versions.defined.values())     # the nodes are symbols too, absolute ones
     ours = {(each.name, each.version, each.hidden, each.binding) for each in symbols.defined()}
     assert {each for each in ours if each[0] not in versions} == defined
     for name, version, _, _ in defined:
@@ -172,15 +172,16 @@ def test_a_file_without_section_headers() -> None:
 def test_every_truncation_is_a_record_or_an_error_about_the_file() -> None:
     data = write(LIBRARY)
     whole = parse_elf(data, "libq")
+    refused = 0
     for size in range(len(data)):
-        with pytest.raises(BadElf):
-            elf = parse_elf(data[:size], "libq")
-            assert elf.needed == whole.needed
-            symbols = MappedSymbols(data[:size], "libq")
-            assert len(symbols.undefined()) == 3
-            assert list(symbols.defined())
-            assert symbols.uses({"weak"})
-            raise BadElf("libq", f"whole at {size} bytes")
+        try:
+            elf, symbols = parse_elf(data[:size], "libq"), MappedSymbols(data[:size], "libq")
+            counts = len(symbols.undefined()), len(list(symbols.defined())), len(symbols.uses({"weak"}))
+        except BadElf:
+            refused += 1
+        else:
+            assert (elf.needed, counts) == (whole.needed, (3, 2, 1))
+    assert refused > 0.9 * len(data)
 
 
 @pytest.mark.parametrize(("content", "reason"), [
@@ -226,5 +227,3 @@ def test_a_chain_without_end_is_an_error() -> None:
         data[at:at + 4] = index.to_bytes(4, "little")
     with pytest.raises(BadElf, match="without end"):
         MappedSymbols(bytes(data), "x").named("zzz", gnu_hash("zzz"))
-        for name in map(str, range(50)):
-            MappedSymbols(bytes(data), "x").named(name, gnu_hash(name))

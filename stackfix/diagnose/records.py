@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from stackfix.inspect.records import ElfObject
 
@@ -113,8 +113,6 @@ class Edge(NamedTuple):
 class MissingLibrary:
     """Nothing was found under a name."""
 
-    text: ClassVar[str] = "{name}: cannot open shared object file: {why}"
-
     name: str
     requester: str | None           # path of the object that needs it
     tried: tuple[Tried, ...]
@@ -122,8 +120,8 @@ class MissingLibrary:
 
     def message(self) -> str:
         """As the loader says it."""
-        return f"{self.name}: {self.why}" if self.why.startswith("wrong ELF class") else \
-            self.text.format(name=self.name, why=self.why)
+        cannot = "" if self.why.startswith("wrong ELF class") else "cannot open shared object file: "
+        return f"{self.name}: {cannot}{self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,9 @@ KINDS = {0: "notype", 1: "object", 2: "func", 5: "common", 6: "tls", 10: "ifunc"
 VISIBLE = frozenset({0, 3})     # default and protected; hidden and internal symbols bind to nobody else
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
 MOST_UNDEFINED = 250_000        # libtorch_cuda, the largest known, has some 10,000
-MOST_STEPS = 2_000_000          # along the hash chains, all look-ups of one file together: a hostile chain has no end
+MOST_SYMBOLS = 4_000_000        # libtorch_cpu has some 100,000
+MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer than ten
+STEP = 65536                    # symbols copied at a time: a false count must not cost the file's size in memory
 
 Entry = tuple[int, int, int, int, int]      # name, info, other, section, value
 
@@ -34,7 +36,6 @@ class MappedSymbols:
         self.entry = struct.Struct(layout.order + ("IBBHQQ" if layout.bits == 64 else "IIIBBH"))
         self.symbols = self.dynamic.table(DT_SYMTAB)
         self.versym = self.dynamic.table(DT_VERSYM)
-        self.steps = 0
         self._open_hash()
 
     def _open_hash(self) -> None:
@@ -59,6 +60,8 @@ class MappedSymbols:
         else:                   # the table of strings follows as a rule
             room = self.dynamic.strings - (self.symbols or 0)
             self.known = max(0, room // self.entry_size) if self.symbols is not None else 0
+        if max(self.known, self.buckets) > MOST_SYMBOLS:
+            raise layout.bad(f"more than {MOST_SYMBOLS} dynamic symbols")
         self._words = struct.Struct(layout.order + layout.word_code)
         self._int = struct.Struct(layout.order + "I")
 
@@ -81,10 +84,14 @@ class MappedSymbols:
         count = self._count()
         if self.symbols is None or not count:
             return ()
-        place = 4 if self.layout.bits == 64 else 12
-        infos = self.layout.take(self.symbols, count * self.entry_size)[place::self.entry_size]
-        return [self._wanted(index, self._entry(index)[0], weak=False)
-                for index, info in enumerate(infos) if info >= 0xA0 and info >> 4 == 10]
+        place, found = 4 if self.layout.bits == 64 else 12, list[UndefinedSymbol]()
+        for first in range(0, count, STEP):
+            size = min(STEP, count - first) * self.entry_size
+            infos = self.layout.take(self.symbols + first * self.entry_size, size)[place::self.entry_size]
+            if max(infos) >= 0xA0:
+                found += [self._wanted(index, self._entry(index)[0], weak=False)
+                          for index, info in enumerate(infos, first) if info >> 4 == 10]
+        return found
 
     def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
         """What is offered under `name`, along the chain that the loader would follow."""
@@ -141,9 +148,8 @@ class MappedSymbols:
             return
         offset = self.symbols + start * self.entry_size
         end = min(end, start + (self.layout.size - offset) // self.entry_size)
-        step = 65536            # symbols copied at a time: a false count must not cost the file's size in memory
-        for first in range(start, end, step):
-            count = min(step, end - first)
+        for first in range(start, end, STEP):
+            count = min(STEP, end - first)
             table = self.layout.take(self.symbols + first * self.entry_size, count * self.entry_size)
             if self.layout.bits == 64:
                 for index, (name, info, other, section, value, _) in enumerate(self.entry.iter_unpack(table), first):
@@ -196,46 +202,41 @@ class MappedSymbols:
         number: int = self._int.unpack(self.layout.data[offset:offset + 4])[0]
         return number
 
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise self.layout.bad("hash chains without end")
-
     def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
-        index = self._number(self.bucket_at + 4 * (gnu_hash % self.buckets))
-        if index < self.first:
+        start = self._number(self.bucket_at + 4 * (gnu_hash % self.buckets))
+        if start < self.first:
             return
-        while True:
+        for index in range(start, start + MOST_STEPS):
             value = self._number(self.chain_at + 4 * index)
             if value | 1 == gnu_hash | 1:
                 yield index
             if value & 1:
                 return
-            index += 1
-            self._step()
+        raise self.layout.bad("a hash chain without end")
 
     def _old_chain(self, name: bytes) -> Iterator[int]:
         index = self._number(self.bucket_at + 4 * (sysv_hash(name) % self.buckets))
-        while index:
+        for _ in range(MOST_STEPS):
+            if not index:
+                return
             if index >= self.known:
                 raise self.layout.bad("a hash chain that leaves its table")
             yield index
             index = self._number(self.chain_at + 4 * index)
-            self._step()
+        raise self.layout.bad("a hash chain without end")
 
     def _count(self) -> int:
         """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
         if not self.gnu:
             return self.known
-        last = 0
         table = self.layout.take(self.bucket_at, 4 * self.buckets)
         last = max((number for number, in self._int.iter_unpack(table)), default=0)
         if last < self.first:
             return self.first
-        while not self._number(self.chain_at + 4 * last) & 1:
-            last += 1
-            self._step()
-        return last + 1
+        for index in range(last, last + MOST_STEPS):
+            if self._number(self.chain_at + 4 * index) & 1:
+                return index + 1
+        raise self.layout.bad("a hash chain without end")
 
 
 def sysv_hash(name: bytes) -> int:

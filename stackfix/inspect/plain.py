@@ -78,7 +78,8 @@ def _hints(kind: type) -> dict[str, Any]:
 def _read_record(value: Any, kind: type, way: str) -> Any:
     if not isinstance(value, dict) or value.get("is") != kind.__name__:
         raise BadInput(way, f"a {kind.__name__} was expected, not {value!r:.80}")
-    hints = _hints(kind)
+    known = _hints(kind)
+    hints = {field.name: known[field.name] for field in dataclasses.fields(kind)}
     if set(value) - {"is"} != set(hints):
         raise BadInput(way, f"the fields of a {kind.__name__} are {', '.join(hints)}")
     return kind(**{name: _read(value[name], hint, f"{way}.{name}") for name, hint in hints.items()})
