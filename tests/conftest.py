@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli_world import Say, World, settle, speaker
 from tests.judges.pages import Pages
 from tests.judges.table import VERDICTS, render_table
 from tests.replay.index import ADVERTISED, UNADVERTISED
@@ -71,3 +72,17 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def stackfix_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("stackfix-cache")
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A small index that agrees with the matrix about torch 2.3, and an empty working directory."""
+    with World().served() as served:
+        settle(monkeypatch, tmp_path, served.url)
+        yield served
+
+
+@pytest.fixture
+def say(capfd: pytest.CaptureFixture[str]) -> Say:
+    """Runs a command line in this process."""
+    return speaker(capfd)

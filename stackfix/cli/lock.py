@@ -60,7 +60,7 @@ def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
     from stackfix.write.files import check_formats, plan_files, write_files
 
     formats = check_formats(options.formats)
-    directory = Path(options.directory or ".")
+    directory = Path("." if options.directory is None else options.directory)
     request = read_request(options, kept=kept_pins(options, directory))
     lock = decide_lock(request, options, common)
     command_line = join_command(request_arguments(header_request(request.stack, lock)))

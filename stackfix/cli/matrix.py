@@ -30,7 +30,7 @@ def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -
     from stackfix.report.matrix import show_document, show_lines
 
     common = take_common(options)
-    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
     wanted = parse_pairs(pairs, ("torch", "cuda", "platform", "python", "index"))
     if common.as_json:
         click.echo(render_json(show_document(matrix, wanted)))
@@ -53,7 +53,7 @@ def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) ->
     from stackfix.resolve.why import why as judge
 
     common = take_common(options)
-    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
     verdict = judge(matrix, parse_pairs(pairs, KEYS))
     if common.as_json:
         click.echo(render_json(why_document(verdict)))
@@ -76,7 +76,7 @@ def check(matrix_directory: str | None, index_url: str | None, **options: Any) -
     from stackfix.report.matrix import drift_document, drift_lines
 
     common = take_common(options)
-    matrix = load_matrix(Path(matrix_directory) if matrix_directory else None)
+    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
     with open_index(common, index_url=index_url, extra_index_urls=()) as index:
         found = find_drift(matrix, index)
     if common.as_json:

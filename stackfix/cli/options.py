@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
+
+from stackfix.errors import BadInput
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 STACK_OPTIONS = (       # any of these on the command line: the project file is not read
@@ -50,12 +53,17 @@ class LockOptions:
 
     def asks_for_a_stack(self) -> bool:
         """Whether any option says what the stack should be."""
-        return any(getattr(self, name) for name in STACK_OPTIONS)
+        return any(given(getattr(self, name)) for name in STACK_OPTIONS)
 
     def over(self, below: LockOptions) -> LockOptions:
         """These options where given, else those of `below`."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) and f.name != "base"}
-        return replace(below, **given)
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "base"}
+        return replace(below, **{name: value for name, value in values.items() if given(value)})
+
+
+def given(value: Any) -> bool:
+    """Whether an option was given: an empty text was, and is never taken for one that was left out."""
+    return value is not None and value is not False and value != ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +78,8 @@ class CommonOptions:
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--json, -q, -v, --color, --offline, --cache-dir."""
+    """--json, -q, -v, --color, --offline, --cache-dir; and no option or argument of the command may be empty."""
+    function = without_empty_values(function)
     for decorate in reversed((
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
         click.option("-q", "--quiet", is_flag=True, help="Say only what failed."),
@@ -82,6 +91,27 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )):
         function = decorate(function)
     return function
+
+
+def without_empty_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called once no value is empty: `--torch "$UNSET"` must not ask for another stack."""
+    @functools.wraps(function)
+    def checked(*args: Any, **values: Any) -> Any:
+        for thing in empty_values(click.get_current_context()):
+            raise BadInput(thing, "is empty", "give it a value, or leave it out")
+        return function(*args, **values)
+
+    return checked
+
+
+def empty_values(context: click.Context) -> Iterator[str]:
+    """The options and arguments of the running command that were given nothing but blanks."""
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        texts = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(text, str) and not text.strip() for text in texts):
+            is_option = isinstance(parameter, click.Option)
+            yield max(parameter.opts, key=len) if is_option else parameter.make_metavar(context)
 
 
 def take_common(options: dict[str, Any]) -> CommonOptions:
@@ -98,7 +128,7 @@ def take_common(options: dict[str, Any]) -> CommonOptions:
         quiet=options.pop("quiet"),
         verbose=options.pop("verbose"),
         offline=options.pop("offline"),
-        cache_dir=Path(cache_dir) if cache_dir else default_cache_dir(os.environ, Path.home()),
+        cache_dir=Path(cache_dir) if cache_dir is not None else default_cache_dir(os.environ, Path.home()),
     )
 
 

@@ -36,24 +36,24 @@ class ReadRequest:
 
 def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> ReadRequest:
     """What is asked, checked. Raises BadInput for the first bad value."""
-    if options.flash_attn and options.no_flash_attn:
+    if options.flash_attn is not None and options.no_flash_attn:
         raise BadInput("--flash-attn and --no-flash-attn", "exclude each other", "give one of them")
     refuse_what_comes_later(options)
     from_files, index, inputs = read_files(options)
     stack = StackRequest(
-        torch=version_specifier(options.torch, "--torch") if options.torch else None,
-        cuda=check_cuda(options.cuda) if options.cuda else None,
+        torch=version_specifier(options.torch, "--torch") if options.torch is not None else None,
+        cuda=check_cuda(options.cuda) if options.cuda is not None else None,
         pythons=distinct(check_python(python) for python in options.pythons),
         default_python=f"{sys.version_info.major}.{sys.version_info.minor}",
         platforms=distinct(check_platform(platform) for platform in options.platforms) or StackRequest().platforms,
-        glibc=check_glibc(options.glibc) if options.glibc else StackRequest().glibc,
-        flash_attn=version_specifier(options.flash_attn, "--flash-attn") if options.flash_attn else None,
+        glibc=check_glibc(options.glibc) if options.glibc is not None else StackRequest().glibc,
+        flash_attn=version_specifier(options.flash_attn, "--flash-attn") if options.flash_attn is not None else None,
         no_flash_attn=options.no_flash_attn,
         requirements=(*typed_requirements(options), *from_files),
-        driver=driver_of(options.driver) if options.driver else None,
+        driver=driver_of(options.driver) if options.driver is not None else None,
         cuda_compat=options.cuda_compat,
         gpu_archs=gpu_archs_of(options.gpu_archs),
-        exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer else None,
+        exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer is not None else None,
         kept=kept,
     )
     return ReadRequest(stack=stack, index=index, inputs=inputs)
@@ -66,7 +66,7 @@ def distinct(values: Iterator[str]) -> tuple[str, ...]:
 
 def refuse_what_comes_later(options: LockOptions) -> None:
     """Raises BadInput for options of the contract that this version cannot honour."""
-    if options.torch_index:
+    if options.torch_index is not None:
         raise BadInput("--torch-index", "this version of stackfix reads only the default index",
                        "leave it out; the CUDA variants of the default index are in `stackfix matrix show`")
     if options.channels:

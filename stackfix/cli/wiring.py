@@ -44,9 +44,9 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
     """The lock of one request, with the real matrix, index and release source."""
     from stackfix.sources.index import PackageIndex
 
-    directory = Path(options.matrix_directory) if options.matrix_directory else None
+    directory = None if options.matrix_directory is None else Path(options.matrix_directory)
     settings = index_settings(
-        index_url=options.index_url or request.index.index_url,
+        index_url=request.index.index_url if options.index_url is None else options.index_url,
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
     )
     tell_ignored(settings, common)
@@ -108,12 +108,12 @@ def offered_command(asked: StackRequest, options: LockOptions) -> str:
         *(("--extra-index-url", url) for url in options.extra_index_urls),
         ("--flash-attn-source", options.flash_attn_source),
     ):
-        if value:
+        if value is not None:
             arguments += (flag, without_credentials(value))
     for flag, value in (
         ("--matrix", options.matrix_directory), ("--name", options.name), ("-o", options.directory),
         *(("--format", name) for name in options.formats),
     ):
-        if value:
+        if value is not None:
             arguments += (flag, value)
     return join_command(arguments)

@@ -48,11 +48,11 @@ def find_executable(*, prefix: str | None, python: str | None, environ: Mapping[
 
     Raises BadInput where there is none.
     """
-    if prefix and python:
+    if prefix is not None and python is not None:
         raise BadInput("--prefix and --python", "name the environment twice", "give one of them")
-    if python:
+    if python is not None:
         return checked(Path(python), f"--python {python}")
-    if prefix:
+    if prefix is not None:
         return checked(in_prefix(Path(prefix)), f"--prefix {prefix}")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environ.get(variable):
