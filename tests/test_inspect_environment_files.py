@@ -56,6 +56,18 @@ def test_what_an_installer_installed_is_right_until_it_is_changed(tmp_path: Path
     assert changed.owner == Owner(manager="pip", name="demo", version="1.0")
 
 
+def test_a_target_folder_of_pip_on_pythonpath(tmp_path: Path) -> None:
+    venv = make_venv(tmp_path / "venv")
+    pip_install(venv, "--target", tmp_path / "target", make_wheel(tmp_path, "demo", "1.0", {
+        "demo.py": b"1", "demo-1.0.data/scripts/tool": b"#!python\nprint()\n"}))
+    environ = {"PYTHONPATH": str(tmp_path / "target")}
+    assert (tmp_path / "target" / "bin" / "tool").is_file()
+    assert look(venv, environ).file_faults == ()
+    (tmp_path / "target" / "bin" / "tool").unlink()
+    assert [(each.kind, each.path) for each in look(venv, environ).file_faults] == [
+        ("missing", f"{tmp_path}/target/bin/tool")]
+
+
 def test_two_wheels_own_one_path(tmp_path: Path) -> None:
     """nvidia-cutlass-dsl: the last one that was extracted wins, and exactly one RECORD matches."""
     venv = make_venv(tmp_path / "venv")

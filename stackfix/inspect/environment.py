@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stackfix.errors import BadInput
@@ -26,7 +26,7 @@ from stackfix.inspect.environment_records import (
 )
 from stackfix.inspect.environment_sites import find_sites, read_path_files, with_path_files
 from stackfix.inspect.places import Entry, Root, list_or_note, must_list
-from stackfix.inspect.wheels import read_distributions, read_record
+from stackfix.inspect.wheels import Row, read_distributions, read_record
 
 WHEEL_INSTALLERS = frozenset({"pip", "uv", "poetry", "pdm", "pipx"})
 
@@ -136,8 +136,16 @@ def claim_files(root: Root, prefix: str, sites: Sequence[SiteFolder], distributi
     for each in distributions:
         if each.record and each.manager != "conda":
             owner = Owner(manager=each.manager, name=each.name, version=each.version)
-            files.add(owner, each.site, (bases[each.site], each.site), read_record(root, each, notes))
+            rows = read_record(root, each, notes)
+            files.add(owner, each.site, (bases[each.site], each.site),
+                      targeted(rows) if bases[each.site] == each.site else rows)
     return files
+
+
+def targeted(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows as `pip install --target` means them: it moves bin into the target and leaves RECORD as it was."""
+    return ((path.removeprefix("../../") if path.startswith("../../bin/") else path, digest, size)
+            for path, digest, size in rows)
 
 
 def searched(prefix: str, sites: Sequence[SiteFolder], conda: CondaPrefix | None) -> Iterator[Searched]:
