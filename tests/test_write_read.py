@@ -61,8 +61,7 @@ def test_no_folder_no_pins(tmp_path: Path) -> None:
     ("name", "content", "reason"),
     [
         ("requirements.txt", b"a==1\n\xff\n", "requirements.txt line 2: is not UTF-8"),
-        ("pylock.toml", b"[[packages", "pylock.toml: is not TOML"),
-        ("pylock.toml", b"a = " + b"[" * 5000, "pylock.toml: is not TOML"),
+        ("pylock.toml", b"a = 1\n\xff\n", "pylock.toml line 2: is not UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
@@ -117,3 +116,9 @@ def test_pins_of_an_sdist(tmp_path: Path) -> None:
     lock = lock_of(target_lock((package("a", "1", (index_file("a", "a-1.tar.gz", b"x"),)),)))
     write_files(tmp_path, plan_files(lock, formats=("pylock",), name=None, command=COMMAND))
     assert read_kept_pins(tmp_path, None) == (("a", "1"),)
+
+
+@pytest.mark.parametrize("content", [b"[[packages", b"a = " + b"[" * 5000, b"numpy==1.26.4\n"])
+def test_a_pylock_that_is_no_toml_pins_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "pylock.toml").write_bytes(content)
+    assert read_kept_pins(tmp_path, None) == ()

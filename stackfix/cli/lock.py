@@ -57,11 +57,14 @@ def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
     from stackfix.cli.request import read_request
     from stackfix.cli.wiring import decide_lock
     from stackfix.write.compare import compare
-    from stackfix.write.files import check_formats, plan_files, write_files
+    from stackfix.write.files import check_formats, likely_names, plan_files, refuse_places, write_files
 
     formats = check_formats(options.formats)
     directory = Path("." if options.directory is None else options.directory)
     request = read_request(options, kept=kept_pins(options, directory))
+    if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
+        refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
+                      overwrite=options.overwrite)      # before the index is asked
     lock = decide_lock(request, options, common)
     command_line = join_command(request_arguments(header_request(request.stack, lock)))
     files = plan_files(lock, formats=formats, name=options.name, command=command_line)
@@ -69,7 +72,7 @@ def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
     if options.check:
         differences = compare(directory, files)
     else:
-        write_files(directory, files, inputs=request.inputs)
+        write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
 
 

@@ -41,6 +41,7 @@ class LockOptions:
     directory: str | None = None
     name: str | None = None
     check: bool = False
+    overwrite: bool = False
     upgrade: bool = False
     upgrade_packages: tuple[str, ...] = ()
     index_url: str | None = None
@@ -152,6 +153,7 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("-o", "--output", "directory", metavar="DIR", help="Folder of the lockfiles; `.` without it."),
     click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; a named stack."),
     click.option("--check", is_flag=True, help="Write nothing; exit 1 where the files do not hold, naming each line."),
+    click.option("--overwrite", is_flag=True, help="Replace files of these names that stackfix did not write, too."),
     click.option("--upgrade", is_flag=True, help="Do not keep the pins of the existing lock."),
     click.option("--upgrade-package", "upgrade_packages", metavar="NAME", multiple=True, help="Renew this one pin."),
     click.option("--index-url", metavar="URL", help="Package index; else uv's and pip's settings."),

@@ -8,6 +8,7 @@ from pathlib import Path
 from stackfix.errors import BadInput
 from stackfix.resolve.records import Lock, TargetLock
 from stackfix.write.constraints import render_constraints
+from stackfix.write.foreign import refuse_foreign
 from stackfix.write.names import check_name, constraints_name, pylock_name, requirements_name, suffix_of
 from stackfix.write.records import PlannedFile
 from stackfix.write.replace import replace_files
@@ -66,18 +67,43 @@ def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command
         yield PlannedFile(path=constraints_name(suffix), text=render_constraints(lock, command=command))
 
 
-def write_files(directory: Path, files: Iterable[PlannedFile], *, inputs: Iterable[Path] = ()) -> None:
+def write_files(
+    directory: Path, files: Iterable[PlannedFile], *, inputs: Iterable[Path] = (), overwrite: bool = False,
+) -> None:
     """Writes all files into `directory`, or none: on a failure what was there before is put back.
 
     A second step that these files no longer have is removed. `inputs` are files the request was read from; one of
-    them is never overwritten. Raises BadInput or Unreachable.
+    them is never overwritten, and a file that stackfix did not write only with `overwrite`. Raises BadInput or
+    Unreachable.
     """
     planned = tuple(files)
     contents: dict[str, bytes | None] = {file.path: file.text.encode() for file in planned}
     contents |= dict.fromkeys(name for name, _, _ in stale_second_steps(directory, planned))
-    kept = {path.resolve() for path in inputs}
-    for name in contents:
-        if (directory / name).resolve() in kept:
+    refuse_places(directory, contents, inputs=inputs, overwrite=overwrite)
+    replace_files(directory, contents)
+
+
+def likely_names(formats: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    """Names of the files of a lock for one target, known before it is decided."""
+    suffix = suffix_of(name, None)
+    named = {"requirements": requirements_name, "pylock": pylock_name, "constraints": constraints_name}
+    return tuple(named[kind](suffix) for kind in check_formats(formats))
+
+
+def refuse_places(directory: Path, names: Iterable[str], *, inputs: Iterable[Path], overwrite: bool) -> None:
+    """Raises BadInput where one of `names` is an input, or (without `overwrite`) a file that is no lock of ours."""
+    names = tuple(names)
+    for name in names:
+        if any(is_same(directory / name, path) for path in inputs):
             raise BadInput(str(directory / name), "is an input of this lock and would be overwritten by it",
                            "write elsewhere with -o DIR, or choose --name NAME")
-    replace_files(directory, contents)
+    if not overwrite:
+        refuse_foreign(directory, names)
+
+
+def is_same(place: Path, path: Path) -> bool:
+    """Whether both are there and are one file, through links too."""
+    try:
+        return place.samefile(path)
+    except OSError:
+        return False            # missing, or a link to itself: replace_files says so

@@ -30,8 +30,8 @@ PIN = re.compile(
 def read_kept_pins(directory: Path, name: str | None) -> tuple[tuple[str, str], ...]:
     """(name, version) of what the existing requirements files pin, else what the pylock files do; sorted.
 
-    Several targets may pin two versions of one name: both are given. Lines that are no pins are passed over, since
-    a file by hand may stand there. Raises BadInput for a file that cannot be read.
+    Several targets may pin two versions of one name: both are given. Lines that are no pins and files that are no TOML
+    are passed over, since a file by hand may stand there. Raises BadInput for a file that cannot be read.
     """
     check_name(name)
     suffix = f"-{re.escape(name)}" if name else ""
@@ -88,11 +88,11 @@ def wheel_version(url: str) -> str | None:
 
 
 def read_toml(path: Path) -> dict[str, object]:
-    """The parsed file. Raises BadInput naming it where it is no TOML."""
+    """The parsed file; empty where it is no TOML, which `lock` does not overwrite unasked."""
     try:
         return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(str(path), f"is not TOML: {error}", "remove it, or lock again") from error
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
 
 
 def read_text(path: Path) -> str:

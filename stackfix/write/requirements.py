@@ -10,6 +10,7 @@ from stackfix.write.clean import comment_text, locked_sha256, locked_url
 from stackfix.write.names import tag_of
 from stackfix.write.records import Entry
 
+FIRST_WORDS = "This file is locked by stackfix for"     # how a lock of ours is known again
 FILE_ORIGIN = re.compile(r"(?P<file>.+) line \d+$")
 
 
@@ -56,7 +57,7 @@ def header_lines(
     """The leading comment: the target (read back by `stackfix sync`), the steps, the command."""
     lines = [
         "#",
-        f"# This file is locked by stackfix for {tag_of(target)}",
+        f"# {FIRST_WORDS} {tag_of(target)}",
         f"# (Python {target.python} on {target.platform}, glibc {target.glibc} or newer)",
         "# by the following command:",
         "#",

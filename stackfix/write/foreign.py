@@ -1,0 +1,52 @@
+"""Files in the place of a lockfile that `stackfix lock` did not write: they are not overwritten unasked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from stackfix.errors import BadInput
+from stackfix.write.read import read_text
+from stackfix.write.requirements import FIRST_WORDS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HINT = "write elsewhere with -o DIR or --name NAME, or replace it with --overwrite"
+
+
+def refuse_foreign(directory: Path, names: Iterable[str]) -> None:
+    """Raises BadInput for the first of `names` that is there and holds something that is no lock of ours."""
+    for name in names:
+        path = directory / name
+        if path.is_file() and not is_ours(path):
+            raise BadInput(str(path), "was not written by stackfix and would be overwritten", HINT)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether the file says that stackfix wrote it, or says nothing at all: nobody misses blanks and comments."""
+    try:
+        text = read_text(path)
+    except BadInput:
+        return False            # larger than any lock, or no text
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+        return True
+    return pylock_is_ours(text) if path.suffix == ".toml" else any(
+        line.startswith(f"# {FIRST_WORDS} ") for line in header(text))
+
+
+def header(text: str) -> list[str]:
+    """The leading comment lines."""
+    lines = text.splitlines()
+    return lines[:next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))]
+
+
+def pylock_is_ours(text: str) -> bool:
+    """Whether `created-by` is stackfix."""
+    try:
+        return tomllib.loads(text).get("created-by") == "stackfix"
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
