@@ -98,7 +98,7 @@ def tls_context(cert: str | None) -> ssl.SSLContext:
         context = ssl.create_default_context()
         known = ssl.get_default_verify_paths()
         if not known.cafile and not known.capath and not context.cert_store_stats()["x509_ca"]:
-            import certifi  # of httpx: a Python that was built to look for certificates where this machine has none
+            import certifi  # a Python that was built to look for certificates where this machine has none
 
             context.load_verify_locations(cafile=certifi.where())
         return context
@@ -116,7 +116,7 @@ def open_tunnel(stream: Stream, address: Address, proxy: Address) -> None:
     host = f"[{address.host}]" if ":" in address.host else address.host
     target = f"{host}:{address.port}"
     stream.send(render_request("CONNECT", target, {"Host": target, **proxy_headers(proxy)}))
-    head = read_head(stream)
+    head = read_head(stream, "CONNECT")
     if head.status != OK:
         refused = head.status in (401, 403, 407)
         raise CannotConnect(f"the proxy {proxy.netloc} answered {head.status} to CONNECT", final=refused,

@@ -1,9 +1,10 @@
-"""The client of every network edge: bare sockets, kept open and shared by a pool of threads.
+"""The client of every network edge: connections that are kept open and shared by a pool of threads.
 
-Why not httpx: on HTTP/1.1 it needs four to nine times as long as bare streams for the two rounds of a lock (its pool is
-pure Python and is walked on every request), and 150 ms to import. Why threads and not asyncio: the solver is
-synchronous and blocks on one answer while others arrive, pages are parsed where they were received, and a thread
-costs 60 microseconds once; asyncio is as fast on the wire, but imports 20 ms longer and would need a thread anyhow.
+Why not httpx: on HTTP/1.1 it takes three times as long for the pages of a lock, in wall and in processor time
+(benchmarks/client.py; its pool is pure Python and is walked on every request), and 150 ms to import.
+
+Why threads and not asyncio: the solver is synchronous and blocks on one answer while others arrive, pages are parsed
+where they were received, and a thread costs 60 microseconds once; asyncio imports 20 ms longer and would need a thread.
 """
 
 from __future__ import annotations
@@ -142,9 +143,9 @@ class Transport:
             try:
                 stream.send(request)
                 head = read_head(stream)
-                pieces, keep = body_pieces(stream, head, limit)
+                pieces = body_pieces(head, limit)
                 body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
-                whole = keep and stream.drained()
+                whole = not head.response.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
                     raise Closed(shown(url)) from None

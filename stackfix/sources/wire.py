@@ -1,26 +1,25 @@
 """HTTP/1.1 on a connected socket: one request out, one answer in, under a deadline and a size limit.
 
-Written out rather than taken from http.client for three things it does not give: a deadline over the whole answer,
-head included (a server that drips one byte before each socket timeout must end); no import of the email package
-(about 20 ms); and half the processor time per small answer. Framing follows RFC 9112, section 6.3.
+Answers are parsed by http.client. What it does not give is around it: a deadline over the whole answer, head included
+(a server that drips one byte before each socket timeout must end), the refusal of answers whose length can be read in
+two ways (RFC 9112, section 6.3), and a connection that is not used again once a byte came that nobody asked for.
 """
 
 from __future__ import annotations
 
-import re
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse, IncompleteRead, RemoteDisconnected
 from typing import Protocol
 
 OK, PARTIAL, NOT_MODIFIED, FORBIDDEN, TOO_MANY = 200, 206, 304, 403, 429
 NOT_THERE = (404, 410)
-MAX_HEAD = 64 * 1024
 _CHUNK = 256 * 1024
 _MAX_MEMBERS = 100
 _MAX_DIGITS = 15                    # of a length
-_STATUS = re.compile(r"[1-5][0-9]{2}(?: |$)")
+_MAX_INTERIM = 8
 
 
 class WireFault(Exception):
@@ -56,18 +55,21 @@ class Head:
 
     status: int
     headers: dict[str, str]
-    keep_alive: bool
+    response: HTTPResponse          # stands at the body
 
 
 class Stream:
-    """Buffered reading: each wait lasts at most `per_read` seconds and never past `deadline` (monotonic clock)."""
+    """Buffered reading: each wait lasts at most `per_read` seconds and never past `deadline` (monotonic clock).
 
-    __slots__ = ("_at", "_buffer", "_seen", "_socket", "deadline", "per_read")
+    For http.client it is the socket (`makefile`) and the file that is read.
+    """
+
+    __slots__ = ("_at", "_buffer", "_socket", "deadline", "ended", "per_read", "seen")
 
     def __init__(self, sock: Socket, per_read: float, deadline: float) -> None:
         self._socket, self.per_read, self.deadline = sock, per_read, deadline
         self._buffer, self._at = b"", 0  # what was received, and how much of it was given out
-        self._seen = False
+        self.seen = self.ended = False  # whether any byte of an answer came, and whether the server closed
 
     def send(self, data: bytes) -> None:
         """Write all of `data`."""
@@ -79,38 +81,49 @@ class Stream:
         except (OSError, ValueError) as fault:
             raise WireFault(f"the connection broke while sending ({plain(fault)})", fresh=True) from None
 
-    def some(self) -> bytes:
-        """At least one byte; b"" where the server closed."""
-        if self._at < len(self._buffer):
-            data, self._buffer, self._at = self._buffer[self._at:], b"", 0
-            return data
-        return self._receive()
+    def makefile(self, *_: object) -> Stream:
+        """This stream: what http.client asks a socket for."""
+        return self
 
-    def until(self, mark: bytes, limit: int) -> bytes:
-        """Bytes up to `mark`, which is taken out and left out."""
+    def readline(self, limit: int = -1, /) -> bytes:
+        """Bytes up to and with the next line feed; fewer at the end, or at `limit` bytes."""
         while True:
-            end = self._buffer.find(mark, self._at)
-            if end >= 0:
-                data, self._at = self._buffer[self._at:end], end + len(mark)
-                return data
-            if len(self._buffer) - self._at > limit:
-                raise WireFault("the answer's head is too long")
+            end = self._buffer.find(b"\n", self._at) + 1
+            have = len(self._buffer) - self._at
+            if end or 0 <= limit <= have:
+                return self._take(min(end - self._at if end else have, limit if limit >= 0 else have))
             more = self._receive()
             if not more:
-                raise WireFault("the server closed the connection early", fresh=not self._seen)
+                return self._take(have)
             self._buffer, self._at = self._buffer[self._at:] + more, 0
 
-    def exactly(self, size: int) -> Iterator[bytes]:
-        """`size` bytes in pieces."""
-        while size:
+    def read(self, size: int = -1, /) -> bytes:
+        """`size` bytes, fewer at the end."""
+        if size < 0:
+            raise WireFault("the answer has a malformed chunk")     # http.client asks so for a negative chunk size
+        pieces, left = [], size
+        while left:
             if self._at == len(self._buffer):
                 self._buffer, self._at = self._receive(), 0
                 if not self._buffer:
-                    raise WireFault(f"the server closed the connection with {size} bytes still to come")
-            data = self._buffer[self._at:self._at + size]
-            self._at += len(data)
-            size -= len(data)
-            yield data
+                    break
+            pieces.append(self._take(left))
+            left -= len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def flush(self) -> None:
+        """Nothing: of what http.client asks a file for."""
+
+    def close(self) -> None:
+        """Nothing: the pool closes sockets."""
+
+    def _take(self, size: int) -> bytes:
+        if self._at == 0 and size >= len(self._buffer):     # no copy: bodies come this way
+            data, self._buffer = self._buffer, b""
+            return data
+        data = self._buffer[self._at:self._at + size]
+        self._at += len(data)
+        return data
 
     def drained(self) -> bool:
         """Whether nothing was received beyond what was asked for."""
@@ -124,8 +137,8 @@ class Stream:
             self._arm()  # says so if it was the whole deadline
             raise WireFault(f"no answer within {self.per_read:g} s", slow=True) from None
         except (OSError, ValueError) as fault:  # ValueError: a TLS socket that another thread closed
-            raise WireFault(f"the connection broke ({plain(fault)})", fresh=not self._seen) from None
-        self._seen = self._seen or bool(data)
+            raise WireFault(f"the connection broke ({plain(fault)})", fresh=not self.seen) from None
+        self.seen, self.ended = self.seen or bool(data), not data
         return data
 
     def _arm(self) -> None:
@@ -143,77 +156,60 @@ def render_request(method: str, target: str, headers: dict[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-def read_head(stream: Stream) -> Head:
+def read_head(stream: Stream, method: str = "GET") -> Head:
     """The final status line and headers; interim 1xx answers are passed over."""
-    for _ in range(8):
-        head = parse_head(stream.until(b"\r\n\r\n", MAX_HEAD))
-        if head.status >= OK:
-            return head
+    for _ in range(_MAX_INTERIM):
+        # a Stream is all that http.client uses of a socket
+        response = HTTPResponse(stream, method=method)  # type: ignore[arg-type]
+        try:
+            response.begin()
+        except RemoteDisconnected:
+            raise WireFault("the server closed the connection early", fresh=not stream.seen) from None
+        except (HTTPException, ValueError) as fault:
+            raise WireFault(f"the answer's head is not HTTP/1.1 ({type(fault).__name__})") from None
+        if stream.ended:
+            raise WireFault("the server closed the connection early")
+        if response.status >= OK:
+            return Head(response.status, _joined(response), response)
     raise WireFault("the server sent only interim answers")
 
 
-def parse_head(raw: bytes) -> Head:
-    """Status and headers out of the bytes before the empty line."""
-    lines = raw.decode("latin-1").split("\r\n")
-    version, _, rest = lines[0].partition(" ")
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not _STATUS.match(rest):
-        raise WireFault("the answer is not HTTP/1.1")
+def _joined(response: HTTPResponse) -> dict[str, str]:
+    """Headers by lower-case name. Raises WireFault where the length can be read in two ways."""
+    if response.headers.defects:
+        raise WireFault("the answer has a malformed header")
     headers: dict[str, str] = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip():
-            raise WireFault("the answer has a malformed header")
-        name, value = name.lower(), value.strip()
-        if name == "content-length" and headers.get(name, value) != value:
+    for name, value in response.headers.items():
+        key, text = name.lower(), str(value).strip()
+        if key == "content-length" and headers.get(key, text) != text:
             raise WireFault("the answer states two lengths")
-        headers[name] = f"{headers[name]}, {value}" if name in headers and name != "content-length" else value
-    connection = headers.get("connection", "").lower()
-    keep = "close" not in connection and (version == "HTTP/1.1" or "keep-alive" in connection)
-    return Head(int(rest[:3]), headers, keep)
-
-
-def body_pieces(stream: Stream, head: Head, limit: int) -> tuple[Iterator[bytes], bool]:
-    """The body as sent, in pieces, and whether the connection can be used again after it.
-
-    Raises OverLimit before reading when the stated length is over `limit`.
-    """
-    if head.status in (204, NOT_MODIFIED):
-        return iter(()), head.keep_alive
-    coding = head.headers.get("transfer-encoding")
-    if coding is not None:
-        if coding.strip().lower() != "chunked":
-            raise WireFault(f"the answer uses the transfer coding {coding[:40]!r}")
-        return _chunked(stream), head.keep_alive
-    stated = head.headers.get("content-length")
-    if stated is None:
-        return _until_closed(stream), False
-    if not (stated.isascii() and stated.isdigit()) or len(stated) > _MAX_DIGITS:
+        headers[key] = f"{headers[key]}, {text}" if key in headers and key != "content-length" else text
+    coding, stated = headers.get("transfer-encoding"), headers.get("content-length")
+    if coding is not None and coding.lower() != "chunked":
+        raise WireFault(f"the answer uses the transfer coding {coding[:40]!r}")
+    if stated is not None and (not (stated.isascii() and stated.isdigit()) or len(stated) > _MAX_DIGITS):
         raise WireFault("the answer states no valid length")
-    if int(stated) > limit:
-        raise OverLimit(int(stated))
-    return stream.exactly(int(stated)), head.keep_alive
+    return headers
 
 
-def _chunked(stream: Stream) -> Iterator[bytes]:
-    while True:
-        size_text = stream.until(b"\r\n", 4096).partition(b";")[0].strip()
-        if not size_text or len(size_text) > _MAX_DIGITS or size_text.strip(b"0123456789abcdefABCDEF"):
-            raise WireFault("the answer has a malformed chunk")
-        size = int(size_text, 16)
-        if size == 0:
-            break
-        yield from stream.exactly(size)
-        if b"".join(stream.exactly(2)) != b"\r\n":
-            raise WireFault("the answer has a malformed chunk")
-    for _ in range(100):  # trailers
-        if not stream.until(b"\r\n", MAX_HEAD):
-            return
-    raise WireFault("the answer's trailer is too long")
+def body_pieces(head: Head, limit: int) -> Iterator[bytes]:
+    """The body as sent, in pieces. Raises OverLimit before reading when the stated length is over `limit`."""
+    length = head.response.length
+    if length is not None and length > limit:
+        raise OverLimit(length)
+    return _pieces(head.response, min(_CHUNK, limit + 1))
 
 
-def _until_closed(stream: Stream) -> Iterator[bytes]:
-    while data := stream.some():
-        yield data
+def _pieces(response: HTTPResponse, size: int) -> Iterator[bytes]:
+    try:
+        while piece := response.read(size):
+            yield piece
+    except IncompleteRead:
+        raise WireFault("the answer has a malformed chunk, or the server closed the connection early") from None
+    except (HTTPException, ValueError) as fault:
+        raise WireFault(f"the answer's body is malformed ({type(fault).__name__})") from None
+    if response.length:
+        raise WireFault(f"the server closed the connection with {response.length} bytes still to come")
 
 
 def bounded(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
