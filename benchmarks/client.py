@@ -1,7 +1,7 @@
 """The index client beside the clients it stands in for: `python benchmarks/client.py`.
 
 A loopback server (another process) answers from recordings; each client fetches the same pages whole, in a process of
-its own, 50 connections at most. Printed: medians of wall and processor seconds (imports included, interpreter start not)
+its own, 50 connections at most. Printed: medians of wall and processor seconds (with imports, without interpreter start)
 and the ratio to ours: why stackfix/sources/transport.py stands on http.client. Nothing is asserted.
 """
 
@@ -102,7 +102,8 @@ def server(store: Path, delay: float) -> Iterator[str]:
 def timed(client: str, url: str, names: list[str]) -> tuple[float, float, int]:
     """Wall and processor seconds of one client for all the pages, and the bytes it got."""
     code = RUN.format(code=SPREAD + CODE[client])
-    done = subprocess.run([sys.executable, "-c", code, url, *names], cwd=ROOT, capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", code, url, *names]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     wall, processor, size = done.stdout.split()
     return float(wall), float(processor), int(size)
 
