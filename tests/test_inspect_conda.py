@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.errors import Unreachable
-from stackfix.inspect.conda import CondaFile, read_conda
+from stackfix.inspect.conda import MAX_FILES, CondaFile, read_conda
 from stackfix.inspect.environment_records import Note
 from stackfix.inspect.places import Root
 from tests.inspect_trees import conda_package, write
@@ -84,6 +84,15 @@ def test_a_wrong_record_is_a_note_and_the_others_come(tmp_path: Path, text: str)
     assert answer is not None
     assert [each.name for each in answer[0].packages] == ["good"]
     assert notes[0] == Note(path="/conda-meta/bad-1-0.json", reason="is no conda-meta record")
+
+
+def test_a_record_that_only_exhausts_memory_is_a_note(tmp_path: Path) -> None:
+    conda_package(tmp_path, "bad", "1", {}, more={"files": ["x"] * (MAX_FILES + 1)})
+    notes: list[Note] = []
+    answer = read_conda(Root(str(tmp_path)), "", notes)
+    assert answer is not None
+    assert answer[1] == ()
+    assert len(notes) == 1
 
 
 def test_records_that_cannot_be_listed_are_no_empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,18 @@ def test_a_distributions_own_packages_are_not_judged(tmp_path: Path) -> None:
         ("missing", "/usr/local/lib/python3.11/dist-packages/pip.py", "pip")]
 
 
+def test_a_removed_project_gives_so_many_faults_and_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stackfix.inspect.environment_files.MAX_FAULTS", 2)
+    site = plain_venv(tmp_path)
+    dist_info(site, "gone", "1", record="".join(f"gone/{name}.py,,1\n" for name in "cbad"))
+    dist_info(site, "other", "1", record="other.py,,1\n")
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert faults(environment) == [
+        ("missing", "gone/a.py", "gone"), ("missing", "gone/b.py", "gone"), ("missing", "other.py", "other")]
+    assert environment.notes == (Note(
+        path="gone 1", reason="4 of its files are at fault: only the first 2 are listed"),)
+
+
 def test_owners_of_any_path(tmp_path: Path) -> None:
     files = InstalledFiles(Root(str(tmp_path)))
     one, two = (Owner(manager="pip", name=name, version="1") for name in ("one", "two"))

@@ -14,6 +14,7 @@ from stackfix.inspect.wheels import FOLDER, as_text, normalised, without_credent
 
 RECORD_LIMIT = 32 * MIB
 TOKEN = re.compile(r"/t/[^/]+(?=/)")
+MAX_FILES = 200_000
 HEX = "sha256:"             # RECORD's own hashes say `sha256=` and are base64
 SHA256 = re.compile(r"[0-9a-f]{64}")
 METADATA_FOLDER = re.compile(r"(?:^|/)((?:site|dist)-packages/([^/]+\.(?:dist-info|egg-info)))(?:/|$)")
@@ -101,6 +102,8 @@ def project_of(folder: str) -> str:
 def parse_files(stated: Any) -> tuple[CondaFile, ...]:
     """From `paths_data` where it is there (it knows sizes), and what only `files` lists."""
     paths = (stated.get("paths_data") or {}).get("paths") or []
+    if len(paths) > MAX_FILES or len(stated.get("files") or []) > MAX_FILES:
+        raise ValueError("more files than any package has")
     found = {each.path: each for each in map(parse_path, paths)}
     for path in stated.get("files") or []:
         if isinstance(path, str) and path and path not in found:

@@ -62,12 +62,13 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
     files = claim_files(root, found.prefix, sites, distributions, contents, notes)
     objects = find_shared_objects(files, searched(found.prefix, sites, conda[0] if conda else None), notes)
     judged = (found.prefix, *(each.base for each in sites))
+    faults = files.faults(judged, notes, deep=deep)
     return Environment(
         prefix=found.prefix, found_via=found.found_via, python=interpreter, venv=venv[0] if venv else None,
         conda=conda[0] if conda else None, sites=sites, path_files=path_files, editables=editables,
         distributions=distributions, copies=find_copies(distributions, contents), shared_objects=objects,
         library_folders=library_folders(objects), shared_files=files.shared(),
-        file_faults=files.faults(judged, notes, deep=deep),
+        file_faults=faults,
         activation=tuple(read_activation(root, found.prefix, notes)),
         kernels=tuple(read_kernels(root, found.prefix, environ, notes)), notes=tuple(notes),
     ), files

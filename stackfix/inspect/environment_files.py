@@ -12,6 +12,7 @@ from stackfix.inspect.environment_records import FileClaim, FileFault, Note, Own
 from stackfix.inspect.places import MIB, Root, reason_of
 from stackfix.inspect.wheels import Row, sha256_of
 
+MAX_FAULTS = 1000               # of one owner: a removed torch would give 15,000
 PASSING = (".pyc", ".pyo")      # compiled at need, thrown away at will
 Claim = tuple[Owner, "int | None", "str | None"]   # size; hash as its record writes it, for few are ever compared
 
@@ -118,7 +119,7 @@ class InstalledFiles:
         if judge.outside_links:
             reason = f"is a link that leads out of the prefix, as {judge.outside_links} files are"
             notes.append(Note(path=judge.first_outside, reason=reason))
-        return tuple(sorted(found, key=lambda each: (each.path, each.owner)))
+        return tuple(limited(sorted(found, key=lambda each: (each.path, each.owner)), notes))
 
 
 class Judge:
@@ -233,6 +234,19 @@ def hexadecimal(digest: str | None) -> str | None:
     if digest is not None and digest.startswith(HEX):
         return digest[len(HEX):]
     return sha256_of(digest)
+
+
+def limited(faults: Iterable[FileFault], notes: list[Note]) -> Iterator[FileFault]:
+    """The first faults of each owner; how many more it has becomes a note."""
+    told: dict[Owner, int] = {}
+    for each in faults:
+        told[each.owner] = told.get(each.owner, 0) + 1
+        if told[each.owner] <= MAX_FAULTS:
+            yield each
+    for owner, count in told.items():
+        if count > MAX_FAULTS:
+            reason = f"{count} of its files are at fault: only the first {MAX_FAULTS} are listed"
+            notes.append(Note(path=f"{owner.name} {owner.version}", reason=reason))
 
 
 def is_below(path: str, bases: tuple[str, ...]) -> bool:
