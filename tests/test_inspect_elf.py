@@ -223,7 +223,7 @@ def test_a_chain_without_end_is_an_error() -> None:
     data = bytearray(write(Library(path="x", gnu_hash=False, defines=(Definition(name="a"), Definition(name="b")))))
     symbols = MappedSymbols(bytes(data), "x")
     for index in range(symbols.known):      # each symbol's successor is itself
-        at = symbols.chain_at + 4 * index
+        at = symbols.bucket_at + 4 * (symbols.buckets + index)
         data[at:at + 4] = index.to_bytes(4, "little")
     with pytest.raises(BadElf, match="without end"):
         MappedSymbols(bytes(data), "x").named("zzz", gnu_hash("zzz"))

@@ -123,7 +123,7 @@ def with_dynamic(data: bytes, changes: dict[int, int]) -> bytearray:
 
 @pytest.mark.parametrize(("claims", "head"), [
     ({0x6FFFFEF5: AT}, struct.pack("<4I", 1 << 20, 0x7FFFFFFF, 1, 6)),                      # symbols before the hashed
-    ({0x6FFFFEF5: AT}, struct.pack("<4IQ", 1 << 20, 3_900_000, 1, 6, (1 << 64) - 1)),       # as many as are taken
+    ({0x6FFFFEF5: AT}, struct.pack("<4IQ", 1 << 19, 999_000, 1, 6, (1 << 64) - 1)),       # as many as are taken
     ({0x6FFFFEF5: AT}, struct.pack("<4I", 0x20000000, 1, 1, 6)),                            # buckets
     ({0x6FFFFEF5: AT}, struct.pack("<4IQ", 1, 1, 1, 6, (1 << 64) - 1) + b"\2\0\0\0"),     # a chain of zeros
     ({10: HUGE, 5: AT}, b"\1" * (8 << 20)),                                                 # a string of megabytes

@@ -6,6 +6,7 @@ Rules by number: docs/loader.md. Source: glibc 2.36, elf/dl-open.c, dl-deps.c, d
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_order import depth_first, original
@@ -97,11 +98,24 @@ class Loading:
         self.failures += self.binder.missing
         attempted = self.process.freeze()
         return LoadOutcome(
-            state=state if self.failures else attempted, attempted=attempted, opened=self.opened,
+            state=self.rolled_back(state) if self.failures else attempted, attempted=attempted, opened=self.opened,
             loaded=tuple(range(self.process.start, len(self.process.objects))), edges=tuple(self.edges),
             bindings=tuple(self.binder.bindings), failures=tuple(self.failures), deferred=tuple(self.binder.deferred),
             unjudged=(*self.unjudged, *self.binder.unjudged),
         )
+
+    def rolled_back(self, state: ProcessState) -> ProcessState:
+        """The state without the new objects.
+
+        What stays behind of a failed dlopen are the names that it gave to older objects, which end later searches,
+        and the unique symbols that it bound in them.
+        """
+        known = {name for name, _ in state.unique}
+        kept = tuple((name, number) for name, number in self.process.unique.items()
+                     if number < self.process.start and name not in known)
+        objects = tuple(replace(old, names=tuple(new.names)) if old.names != tuple(new.names) else old
+                        for old, new in zip(state.objects, self.process.objects, strict=False))
+        return replace(state, objects=objects, unique=(*state.unique, *kept))
 
     def fail(self, failure: Failure) -> None:
         """Stop, or note and go on."""

@@ -183,7 +183,7 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
-    """What a request does. With a failure the process stays as it was; `attempted` shows how far it came."""
+    """What a request does. With a failure the new objects are gone from `state`; `attempted` shows how far it came."""
 
     state: ProcessState             # after the request
     attempted: ProcessState         # with the objects that a failed request would have left mapped

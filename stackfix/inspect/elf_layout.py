@@ -6,9 +6,10 @@ stripped or false, so nothing here asks them.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 from stackfix.inspect.records import BadElf
 
@@ -19,12 +20,7 @@ LONGEST_STRING = 1 << 16        # a longer symbol name would be a C++ name of 64
 MOST_DYNAMIC = 1 << 16          # entries of PT_DYNAMIC; real ones have fewer than 100
 
 
-class Buffer(Protocol):
-    """What is read: a mapped file, or bytes in a test."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, key: slice, /) -> bytes: ...
-    def find(self, sub: bytes, start: int, end: int, /) -> int: ...
+Buffer: TypeAlias = mmap.mmap | bytes   # a mapped file; bytes in tests
 
 
 class Layout:

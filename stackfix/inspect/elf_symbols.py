@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.inspect.elf import DT_VERSYM, Dynamic, read_versions
@@ -16,7 +17,7 @@ KINDS = {0: "notype", 1: "object", 2: "func", 5: "common", 6: "tls", 10: "ifunc"
 VISIBLE = frozenset({0, 3})     # default and protected; hidden and internal symbols bind to nobody else
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
 MOST_UNDEFINED = 250_000        # libtorch_cuda, the largest known, has some 10,000
-MOST_SYMBOLS = 4_000_000        # libtorch_cpu has some 100,000
+MOST_SYMBOLS = 1_000_000        # libtorch_cpu has some 100,000
 MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer than ten
 STEP = 65536                    # symbols copied at a time: a false count must not cost the file's size in memory
 
@@ -41,7 +42,8 @@ class MappedSymbols:
     def _open_hash(self) -> None:
         """Find the hash table; glibc takes DT_GNU_HASH where there are both."""
         layout, self.gnu = self.layout, False
-        self.buckets = self.first = self.known = 0
+        self.buckets = self.first = self.known = self.bucket_at = self.bloom = self.bloom_mask = 0
+        self._undefined: list[UndefinedSymbol] | None = None
         gnu, old = self.dynamic.table(DT_GNU_HASH), self.dynamic.table(DT_HASH)
         if gnu is not None:
             self.gnu = True
@@ -50,20 +52,30 @@ class MappedSymbols:
                 raise layout.bad("a bloom filter whose size is no power of two")
             self.bloom, self.bloom_mask = gnu + 16, words - 1
             self.bucket_at = self.bloom + words * layout.word
-            self.chain_at = self.bucket_at + 4 * self.buckets - 4 * self.first
             self._check(self.bucket_at, self.buckets * 4)
             self.known = self.first
         elif old is not None:
             self.buckets, self.known = layout.unpack("2I", old)
-            self.bucket_at, self.chain_at = old + 8, old + 8 + 4 * self.buckets
+            self.bucket_at = old + 8
             self._check(self.bucket_at, 4 * (self.buckets + self.known))
         else:                   # the table of strings follows as a rule
             room = self.dynamic.strings - (self.symbols or 0)
             self.known = max(0, room // self.entry_size) if self.symbols is not None else 0
         if max(self.known, self.buckets) > MOST_SYMBOLS:
             raise layout.bad(f"more than {MOST_SYMBOLS} dynamic symbols")
-        self._words = struct.Struct(layout.order + layout.word_code)
-        self._int = struct.Struct(layout.order + "I")
+        if layout.byte_order != sys.byteorder:
+            raise layout.bad(f"symbols of a {layout.byte_order}-endian file are not read")
+        self._bucket_view = self._view(self.bucket_at, self.buckets)
+        # a chain's length is written nowhere: its last member has bit 0 set
+        chains = (layout.size - self.bucket_at) // 4 - self.buckets if self.gnu else self.known
+        self._chain_view = self._view(self.bucket_at + 4 * self.buckets, chains)
+        self._bloom_view = self._view(self.bloom, self.bloom_mask + 1, words=True) if self.gnu else None
+
+    def _view(self, offset: int, count: int, *, words: bool = False) -> memoryview:
+        """Numbers of the file, of 32 bits or as wide as an address, read when they are asked for."""
+        wide = words and self.layout.bits == 64
+        part = memoryview(self.layout.data)[offset:offset + (8 if wide else 4) * max(0, count)]
+        return part.cast("Q") if wide else part.cast("I")
 
     def _check(self, offset: int, size: int) -> None:
         if offset + size > self.layout.size:
@@ -71,12 +83,15 @@ class MappedSymbols:
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
+        if self._undefined is not None:
+            return self._undefined
         found: list[UndefinedSymbol] = []
         for index, name, info, _other, section, _value in self._entries(0, self.known):
             if section == SHN_UNDEF and index and name and info >> 4 in BINDINGS:
                 found.append(self._wanted(index, name, weak=info >> 4 == 2))
                 if len(found) > MOST_UNDEFINED:
                     raise self.layout.bad(f"more than {MOST_UNDEFINED} undefined symbols")
+        self._undefined = found
         return found
 
     def unique(self) -> Sequence[UndefinedSymbol]:
@@ -95,12 +110,11 @@ class MappedSymbols:
 
     def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
         """What is offered under `name`, along the chain that the loader would follow."""
-        if not self.buckets or not self.bucket_at:
+        if not self.buckets:
             return ()
-        if self.gnu:
+        if self._bloom_view is not None:
             bits = self.layout.bits
-            at = self.bloom + (gnu_hash // bits & self.bloom_mask) * self.layout.word
-            word = self._words.unpack(self.layout.data[at:at + self.layout.word])[0]
+            word = self._bloom_view[gnu_hash // bits & self.bloom_mask]
             if not (word >> gnu_hash % bits) & (word >> (gnu_hash >> self.shift) % bits) & 1:
                 return ()
         encoded = name.encode("utf-8", "surrogateescape")
@@ -161,7 +175,10 @@ class MappedSymbols:
     def _entry(self, index: int) -> Entry:
         if self.symbols is None:
             raise self.layout.bad("a symbol, but no table of symbols")
-        fields = self.entry.unpack(self.layout.take(self.symbols + index * self.entry_size, self.entry_size))
+        at = self.symbols + index * self.entry_size
+        if at + self.entry_size > self.layout.size:
+            raise self.layout.bad("a symbol past the end of the file")
+        fields = self.entry.unpack_from(self.layout.data, at)
         if self.layout.bits == 64:
             return fields[0], fields[1], fields[2], fields[3], fields[4]
         return fields[0], fields[3], fields[4], fields[5], fields[1]
@@ -172,7 +189,10 @@ class MappedSymbols:
     def _version_index(self, index: int) -> int:
         if self.versym is None:
             return 1
-        return self.layout.unpack("H", self.versym + 2 * index)[0]
+        at = self.versym + 2 * index
+        if at + 2 > self.layout.size:
+            raise self.layout.bad("a symbol's version past the end of the file")
+        return int.from_bytes(self.layout.data[at:at + 2], "little" if self.layout.order == "<" else "big")
 
     def _wanted(self, index: int, name: int, *, weak: bool) -> UndefinedSymbol:
         number = self._version_index(index) & 0x7FFF
@@ -196,45 +216,38 @@ class MappedSymbols:
         version = self.versions.defined.get(number & 0x7FFF)
         return DefinedSymbol(name, version, number & 0x7FFF, bool(number & 0x8000), binding, kind)
 
-    def _number(self, offset: int) -> int:
-        if offset + 4 > self.layout.size:
-            raise self.layout.bad("a hash table that goes past the end of the file")
-        number: int = self._int.unpack(self.layout.data[offset:offset + 4])[0]
-        return number
-
     def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
-        start = self._number(self.bucket_at + 4 * (gnu_hash % self.buckets))
+        start = self._bucket_view[gnu_hash % self.buckets]
         if start < self.first:
             return
-        for index in range(start, start + MOST_STEPS):
-            value = self._number(self.chain_at + 4 * index)
-            if value | 1 == gnu_hash | 1:
+        first, wanted = self.first, gnu_hash | 1
+        for index, value in enumerate(self._chain_view[start - first:start - first + MOST_STEPS], start):
+            if value | 1 == wanted:
                 yield index
             if value & 1:
                 return
         raise self.layout.bad("a hash chain without end")
 
     def _old_chain(self, name: bytes) -> Iterator[int]:
-        index = self._number(self.bucket_at + 4 * (sysv_hash(name) % self.buckets))
+        index = self._bucket_view[sysv_hash(name) % self.buckets]
         for _ in range(MOST_STEPS):
             if not index:
                 return
             if index >= self.known:
                 raise self.layout.bad("a hash chain that leaves its table")
             yield index
-            index = self._number(self.chain_at + 4 * index)
+            index = self._chain_view[index]
         raise self.layout.bad("a hash chain without end")
 
     def _count(self) -> int:
         """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
         if not self.gnu:
             return self.known
-        table = self.layout.take(self.bucket_at, 4 * self.buckets)
-        last = max((number for number, in self._int.iter_unpack(table)), default=0)
+        last = max(self._bucket_view, default=0)
         if last < self.first:
             return self.first
-        for index in range(last, last + MOST_STEPS):
-            if self._number(self.chain_at + 4 * index) & 1:
+        for index, value in enumerate(self._chain_view[last - self.first:last - self.first + MOST_STEPS], last):
+            if value & 1:
                 return index + 1
         raise self.layout.bad("a hash chain without end")
 

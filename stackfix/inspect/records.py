@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from stackfix.errors import BadInput
@@ -171,6 +172,7 @@ class Files(Protocol):
         ...
 
 
+@lru_cache(maxsize=1 << 16)     # the same names are asked for by library after library
 def gnu_hash(name: str) -> int:
     """DT_GNU_HASH's hash of a symbol name."""
     value = 5381
