@@ -7,6 +7,11 @@ def main() -> None:
     """Run the command line of this process and exit with its status."""
     import sys
 
-    from stackfix.cli.app import run
+    try:
+        from stackfix.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:       # while importing, or while something else was being told
+        sys.stderr.write("interrupted\n")
+        status = 130
+    sys.exit(status)

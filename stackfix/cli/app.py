@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 import click
 
@@ -44,8 +45,24 @@ def group() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Exit status of one command line; what failed is told on stderr, or as JSON on stdout with --json."""
-    as_json = "--json" in arguments
+    """Exit status of one command line; what failed is told on stderr, or as JSON on stdout with --json.
+
+    An OSError that no stage has made an error of its own is one line too; any other exception is a bug and is raised.
+    """
+    try:
+        return _run(arguments, as_json="--json" in arguments)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        _give_up(sys.stdout)
+        return 141
+    except OSError as error:
+        _tell_system_error(error)
+        return 3
+
+
+def _run(arguments: Sequence[str], *, as_json: bool) -> int:
     try:
         status = group.main(args=list(arguments), prog_name="stackfix", standalone_mode=False)
     except StackfixError as error:
@@ -55,13 +72,35 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except click.ClickException as error:
         return _tell_usage(error, as_json=as_json)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     return status if isinstance(status, int) else 0
+
+
+def _tell_system_error(error: OSError) -> None:
+    """One line on stderr."""
+    where = ", ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    if not where and _while_printing(error):
+        _give_up(sys.stdout)
+        where = "standard output"
+    try:
+        click.echo(f"error: {where or 'the system'}: {error.strerror or error}", err=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _while_printing(error: OSError) -> bool:
+    """Whether it was raised by click.echo."""
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code is click.echo.__code__:
+            return True
+        step = step.tb_next
+    return False
+
+
+def _give_up(stream: TextIO | None) -> None:
+    """Turns what is still in the stream's buffer away: the interpreter flushes once more as it ends."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _tell(error: StackfixError, *, as_json: bool) -> int:

@@ -66,9 +66,9 @@ def error_document(error: StackfixError) -> dict[str, Any]:
     step = error.next_step()
     if step is not None:
         body["next_step"] = step
-    if isinstance(error, NoConsistentStack):
-        body["causes"] = [cause_document(cause) for cause in error.causes]
-        body["nearest"] = [asdict(offer) for offer in error.nearest]
+    found = error if isinstance(error, NoConsistentStack) else None
+    body["causes"] = [cause_document(cause) for cause in found.causes] if found else []
+    body["nearest"] = [asdict(offer) for offer in found.nearest] if found else []
     return {"error": body}
 
 
