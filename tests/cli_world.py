@@ -40,18 +40,22 @@ def wheels() -> dict[str, dict[str, bytes]]:
     }
     for files in found.values():
         files.update((name, make_wheel(name)) for name in files)
-    torch = torch_wheel(build, "3.11")
-    found["torch"] = {torch: make_wheel(torch, requires=build.requires)}
+    torches = (torch_wheel(build, python) for python in build.pythons)
+    found["torch"] = {torch: make_wheel(torch, requires=build.requires) for torch in torches}
     return found
 
 
 @dataclass(kw_only=True)
 class World:
-    """The index. `answers` of a path take the place of what it would say; `asked` are the paths asked for so far."""
+    """The index. `answers` of a path take the place of what it would say; `asked` are the paths asked for so far.
+
+    With `dated` it says when files were uploaded.
+    """
 
     projects: dict[str, dict[str, bytes]] = field(default_factory=wheels)
     answers: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    dated: bool = False
     url: str = ""
 
     def reply(self, head: str) -> bytes:
@@ -71,7 +75,8 @@ class World:
         base = self.url.removesuffix("/simple")
         return json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": [
             {"filename": name, "url": f"{base}/files/{project}/{name}", "size": len(content),
-             "hashes": {"sha256": hashlib.sha256(content).hexdigest()}} for name, content in files.items()
+             "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
+             **({"upload-time": "2024-06-05T00:00:00Z"} if self.dated else {})} for name, content in files.items()
         ]}).encode()
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,6 @@ def test_a_file_by_hand_is_overwritten_only_when_told(name: str, world: World, s
 
 
 def test_a_file_by_hand_in_the_place_of_one_of_several_targets_is_refused(world: World, say: Say) -> None:
-    world.projects["torch"].update({
-        name.replace("cp311", "cp310"): content for name, content in world.projects["torch"].items()})
     place = Path("requirements-cp310-linux-64.txt")
     place.write_text(BY_HAND)
     said = say("lock", *ASKED, "--python", "3.10")
@@ -44,3 +43,85 @@ def test_check_reads_a_file_by_hand_as_different(world: World, say: Say) -> None
     said = say("lock", *ASKED, "--check", "--format", "requirements")
     assert said.status == 1, said
     assert "requirements.txt:1" in said.out
+
+
+# -- the command in the header ---------------------------------------------------------------------------------------
+
+def header_command(path: str = "requirements.txt") -> list[str]:
+    """The words after `stackfix` of the command in the file's header."""
+    command = next(line[5:] for line in Path(path).read_text().splitlines() if line.startswith("#    "))
+    words = shlex.split(command)
+    assert words[0] == "stackfix"
+    return words[1:]
+
+
+def bytes_here() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path().rglob("*.t*") if ".cache" not in path.parts}
+
+
+def assert_reproduces(say: Say, words: list[str]) -> None:
+    """The command holds where the files are, and gives the same bytes where they are not."""
+    before = bytes_here()
+    held = say(*words, "--check")
+    assert (held.status, held.out) == (0, ""), held
+    for path in before:
+        if Path(path).suffix in {".txt", ".toml"} and path != "stackfix.toml":
+            Path(path).unlink()
+    assert say(*words).status == 0
+    assert bytes_here() == before
+
+
+@pytest.mark.parametrize(("words", "shown"), [
+    (("-r", "requirements.in"), ("-r", "requirements.in")),
+    (("-r", "./in/more.in", "--with", "filelock<3.13"), ("--with", "filelock<3.13", "-r", "./in/more.in")),
+    (("-r", "requirements.in", "-r", "in/more.in", "--constraint", "filelock<3.13", "--format", "requirements"),
+     ("--constraint", "filelock<3.13", "-r", "requirements.in", "-r", "in/more.in", "--format", "requirements")),
+    (("-o", "locks", "--name", "train", "--exclude-newer", "2030-01-01"),
+     ("--exclude-newer", "2030-01-01T00:00:00Z", "-o", "locks", "--name", "train")),
+], ids=" ".join)
+def test_the_header_is_what_was_asked_and_gives_the_lock_again(
+    words: tuple[str, ...], shown: tuple[str, ...], world: World, say: Say,
+) -> None:
+    world.dated = True
+    Path("requirements.in").write_text("numpy<2\n-c in/limits.in\n")
+    Path("in").mkdir()
+    Path("in/more.in").write_text("numpy\nidna>3\n")
+    Path("in/limits.in").write_text("idna<3.7\n")
+    inputs = {path: Path(path).read_text() for path in ("requirements.in", "in/more.in", "in/limits.in")}
+    assert say("lock", *ASKED, *words).status == 0
+    folder, suffix = ("locks/", "-train") if "-o" in words else ("", "")
+    command = header_command(f"{folder}requirements{suffix}.txt")
+    assert command == ["lock", *ASKED, *shown]
+    assert_reproduces(say, command)
+    assert inputs == {path: Path(path).read_text() for path in inputs}
+
+
+def test_an_absolute_path_leaves_its_name_in_the_header(world: World, say: Say) -> None:
+    Path("requirements.in").write_text("numpy<2\n")
+    assert say("lock", *ASKED, "-r", Path("requirements.in").absolute(), "-o", Path().absolute()).status == 0
+    assert header_command() == ["lock", *ASKED, "-r", "requirements.in"]
+    assert_reproduces(say, header_command())
+
+
+def test_a_python_that_was_not_asked_for_is_in_the_header(world: World, say: Say) -> None:
+    said = say("lock", "--torch", "2.3", "--no-flash-attn", "--json")
+    python = said.json["targets"][0]["python"]
+    assert header_command() == ["lock", "--torch", "2.3", "--python", python, "--no-flash-attn"]
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ('torch = "2.3"\npython = "3.11"\nno-flash-attn = true\nrequirements = "requirements.in"\n', {"": []}),
+    ('python = "3.11"\nno-flash-attn = true\n[stacks.a]\ntorch = "2.3"\n[stacks.b]\ntorch = "2.3.1"\nwith = "numpy"\n',
+     {"-a": ["--name", "a"], "-b": ["--name", "b"]}),
+], ids=["one", "named"])
+def test_the_header_of_a_project_file_s_stack_names_the_stack(
+    text: str, words: dict[str, list[str]], world: World, say: Say,
+) -> None:
+    Path("stackfix.toml").write_text(text)
+    Path("requirements.in").write_text("numpy<2\n")
+    assert say("lock").status == 0
+    for suffix, rest in words.items():
+        command = header_command(f"requirements{suffix}.txt")
+        assert command == ["lock", *rest]
+        assert say(*command, "--check").status == 0
+    assert_reproduces(say, ["lock"])

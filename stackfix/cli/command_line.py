@@ -1,11 +1,15 @@
-"""A request as the command line that asks it: for offers, for `--json`, and for the header of a lockfile."""
+"""A request as the command line that asks it: in full for offers, and as the user wrote it for a lockfile's header."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
+from stackfix.cli.options import LockOptions
 from stackfix.resolve.records import StackRequest
+
+ELSEWHERE = ("/", "~", "\\")        # a path that begins so is one of this machine
 
 
 def request_arguments(request: StackRequest) -> list[str]:
@@ -34,6 +38,31 @@ def request_arguments(request: StackRequest) -> list[str]:
     for arch in request.gpu_archs:
         add("--gpu-arch", arch)
     add("--exclude-newer", request.exclude_newer)
+    return arguments
+
+
+def header_arguments(asked: LockOptions, request: StackRequest, name: str | None) -> list[str]:
+    """The options that give this lock again, for its header.
+
+    `asked` is the command line, `request` what came of it with its Python decided: the default one is another
+    elsewhere. What a project file says stays there: `--name` leads to it. Files are named as the user did, those given
+    by an absolute path by their last part. Nothing of the index is said: where a machine looks is its own setting.
+    """
+    if asked.asks_for_a_stack():
+        typed = tuple(one for one in request.requirements if one.origin.startswith(("--with ", "--constraint ")))
+        arguments = request_arguments(request.with_(requirements=typed))
+        for file in asked.requirement_files:
+            arguments += ("-r", Path(file).name if file.startswith(ELSEWHERE) else file)
+    else:
+        arguments = request_arguments(StackRequest(
+            glibc=request.glibc if asked.glibc is not None else StackRequest().glibc,
+            exclude_newer=request.exclude_newer if asked.exclude_newer is not None else None,
+        ))
+    for format_ in asked.formats:
+        arguments += ("--format", format_)
+    for flag, value in (("-o", asked.directory), ("--matrix", asked.matrix_directory), ("--name", name)):
+        if value is not None and not value.startswith(ELSEWHERE):
+            arguments += (flag, value)
     return arguments
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from stackfix.cli.options import CommonOptions, LockOptions, common_options, lock_options, take_common
 
 if TYPE_CHECKING:
-    from stackfix.resolve.records import Lock, StackRequest
+    from stackfix.resolve.records import Lock
     from stackfix.write.records import Difference, PlannedFile
 
 
@@ -37,7 +37,7 @@ def command(**values: Any) -> int:
     """
     common = take_common(values)
     asked = LockOptions(**values)
-    outcomes = [lock_one(options, common) for options in stacks_to_lock(asked, Path())]
+    outcomes = [lock_one(options, common, asked=asked) for options in stacks_to_lock(asked, Path())]
     show(outcomes, common)
     return 1 if any(outcome.differences for outcome in outcomes) else 0
 
@@ -51,9 +51,12 @@ def stacks_to_lock(asked: LockOptions, folder: Path) -> list[LockOptions]:
     return [asked.over(options) for options in project_options(folder, asked.name)]
 
 
-def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
-    """Decide one stack; write its files, or compare them with --check. Raises what no stack, index or disk allow."""
-    from stackfix.cli.command_line import join_command, request_arguments
+def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions) -> Outcome:
+    """Decide one stack; write its files, or compare them with --check. Raises what no stack, index or disk allow.
+
+    `asked` is the command line, without what a project file adds to it.
+    """
+    from stackfix.cli.command_line import header_arguments, join_command
     from stackfix.cli.request import read_request
     from stackfix.cli.wiring import decide_lock
     from stackfix.write.compare import compare
@@ -66,7 +69,8 @@ def lock_one(options: LockOptions, common: CommonOptions) -> Outcome:
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
     lock = decide_lock(request, options, common)
-    command_line = join_command(request_arguments(header_request(request.stack, lock)))
+    decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
+    command_line = join_command(header_arguments(asked, decided, options.name))
     files = plan_files(lock, formats=formats, name=options.name, command=command_line)
     differences = None
     if options.check:
@@ -85,11 +89,6 @@ def kept_pins(options: LockOptions, directory: Path) -> tuple[tuple[str, str], .
         return ()
     renewed = {normalise(name) for name in options.upgrade_packages}
     return tuple(pin for pin in read_kept_pins(directory, options.name) if pin[0] not in renewed)
-
-
-def header_request(request: StackRequest, lock: Lock) -> StackRequest:
-    """The request with its targets as decided: what the lockfile's header says it is for."""
-    return replace(request, pythons=lock.stack.pythons, platforms=lock.stack.platforms)
 
 
 def show(outcomes: list[Outcome], common: CommonOptions) -> None:

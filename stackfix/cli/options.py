@@ -51,6 +51,7 @@ class LockOptions:
     torch_index: str | None = None
     channels: tuple[str, ...] = ()
     base: Path = Path()             # folder that relative paths of requirement files start from
+    project_file: str | None = None  # "stackfix.toml": where the stack was written; None: on the command line
 
     def asks_for_a_stack(self) -> bool:
         """Whether any option says what the stack should be."""

@@ -33,4 +33,4 @@ def as_options(stack: ProjectStack, folder: Path) -> LockOptions:
     values = {f.name: getattr(stack, f.name) for f in fields(stack) if f.name in own}
     if stack.directory is not None:
         values["directory"] = str(folder / stack.directory)
-    return LockOptions(**values, base=folder)
+    return LockOptions(**values, base=folder, project_file=stack.file)
