@@ -125,3 +125,38 @@ def test_the_header_of_a_project_file_s_stack_names_the_stack(
         assert command == ["lock", *rest]
         assert say(*command, "--check").status == 0
     assert_reproduces(say, ["lock"])
+
+
+# -- named stacks ----------------------------------------------------------------------------------------------------
+
+STACKS = 'python = "3.11"\nno-flash-attn = true\n[stacks.good]\ntorch = "2.3"\n[stacks.bad]\ntorch = "2.3"\n'
+
+
+@pytest.mark.parametrize(("fault", "status", "code"), [
+    ('with = "no-such-project"\n', 1, "no-such-project"),
+    ('with = "filelock>99"\n', 1, "no-consistent-stack"),
+    ('requirements = "missing.in"\n', 2, "bad-input"),
+    ('driver = "auto"\n', 3, "unreachable"),
+])
+def test_an_error_in_a_named_stack_names_it(
+    fault: str, status: int, code: str, world: World, say: Say, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stackfix.cli.request.read_driver_version", lambda: None)
+    Path("stackfix.toml").write_text(STACKS + fault)
+    said = say("lock")
+    assert said.status == status, said
+    assert "error: stack bad of stackfix.toml: " in said.err
+    error = say("lock", "--json").json["error"]
+    assert (error["code"], error["stack"], error["project_file"]) == (code, "bad", "stackfix.toml")
+    assert error["message"].startswith("stack bad of stackfix.toml: ")
+    assert say("lock", "--name", "good").status == 0
+
+
+def test_an_error_in_the_only_stack_of_a_file_names_the_file(world: World, say: Say) -> None:
+    Path("pyproject.toml").write_text('[tool.stackfix]\ntorch = "2.3"\nrequirements = "missing.in"\n')
+    assert "error: pyproject.toml: missing.in: no such file" in say("lock").err
+    assert say("lock", "--json").json["error"]["stack"] is None
+
+
+def test_an_error_of_the_command_line_names_no_stack(world: World, say: Say) -> None:
+    assert "stack" not in say("lock", *ASKED, "-r", "missing.in", "--json").json["error"]

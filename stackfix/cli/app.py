@@ -12,6 +12,7 @@ from typing import TextIO
 import click
 
 from stackfix import __version__
+from stackfix.cli.errors import InStack
 from stackfix.errors import StackfixError
 
 COMMANDS = {        # name -> (module, one line of help): a module is imported when its command runs
@@ -108,12 +109,15 @@ def _tell(error: StackfixError, *, as_json: bool) -> int:
     from stackfix.report.console import error_lines
     from stackfix.report.json import error_document, render_json
 
+    within = error if isinstance(error, InStack) else None
+    fault = within.fault if within else error
     if as_json:
-        click.echo(render_json(error_document(error)))
+        stack = {"stack": within.stack, "project_file": within.file} if within else {}
+        click.echo(render_json(error_document(fault, message=error.what(), **stack)))
     else:
-        for line in error_lines(error, stderr_style()):
+        for line in error_lines(fault, stderr_style(), headline=error.what()):
             click.echo(line, err=True)
-    return error.exit_status
+    return fault.exit_status
 
 
 def _tell_usage(error: click.ClickException, *, as_json: bool) -> int:

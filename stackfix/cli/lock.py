@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackfix.cli.errors import InStack
 from stackfix.cli.options import CommonOptions, LockOptions, common_options, lock_options, take_common
+from stackfix.errors import StackfixError
 
 if TYPE_CHECKING:
     from stackfix.resolve.records import Lock
@@ -37,7 +39,7 @@ def command(**values: Any) -> int:
     """
     common = take_common(values)
     asked = LockOptions(**values)
-    outcomes = [lock_one(options, common, asked=asked) for options in stacks_to_lock(asked, Path())]
+    outcomes = [lock_stack(options, common, asked=asked) for options in stacks_to_lock(asked, Path())]
     show(outcomes, common)
     return 1 if any(outcome.differences for outcome in outcomes) else 0
 
@@ -49,6 +51,16 @@ def stacks_to_lock(asked: LockOptions, folder: Path) -> list[LockOptions]:
     from stackfix.cli.project import project_options
 
     return [asked.over(options) for options in project_options(folder, asked.name)]
+
+
+def lock_stack(options: LockOptions, common: CommonOptions, *, asked: LockOptions) -> Outcome:
+    """As lock_one. Raises InStack where the stack comes from a project file, which may hold several."""
+    try:
+        return lock_one(options, common, asked=asked)
+    except StackfixError as fault:
+        if options.project_file is None:
+            raise
+        raise InStack(stack=options.name, file=options.project_file, fault=fault) from fault
 
 
 def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions) -> Outcome:

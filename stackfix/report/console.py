@@ -47,9 +47,9 @@ def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
         yield f"{style('note:', 'yellow')} {note}"
 
 
-def error_lines(error: StackfixError, style: Style) -> Iterator[str]:
-    """`error:` line, the chain of causes, what can be done."""
-    yield f"{style('error:', 'red')} {error.what()}"
+def error_lines(error: StackfixError, style: Style, *, headline: str | None = None) -> Iterator[str]:
+    """`error:` line (`headline` in place of the error's own), the chain of causes, what can be done."""
+    yield f"{style('error:', 'red')} {headline or error.what()}"
     if isinstance(error, NoConsistentStack):
         yield from _explanation(error, style)
     step = error.next_step()

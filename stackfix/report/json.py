@@ -60,9 +60,12 @@ def _package(package: LockedPackage) -> dict[str, Any]:
     return entry
 
 
-def error_document(error: StackfixError) -> dict[str, Any]:
-    """`{"error": {"code", "message", "next_step"?, "causes", "nearest"}}` for any of our errors."""
-    body: dict[str, Any] = {"code": error.reference, "message": error.what()}
+def error_document(error: StackfixError, *, message: str | None = None, **where: str | None) -> dict[str, Any]:
+    """`{"error": {"code", "message", "next_step"?, "causes", "nearest"}}` for any of our errors.
+
+    `message` stands in place of the error's own; `where` says what it happened to.
+    """
+    body: dict[str, Any] = {"code": error.reference, "message": message or error.what(), **where}
     step = error.next_step()
     if step is not None:
         body["next_step"] = step
