@@ -192,7 +192,7 @@ def test_a_distributions_own_packages_are_not_judged(tmp_path: Path) -> None:
 
 
 def test_a_removed_project_gives_so_many_faults_and_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stackfix.inspect.environment_files.MAX_FAULTS", 2)
+    monkeypatch.setattr("stackfix.inspect.environment_judge.MAX_FAULTS", 2)
     site = plain_venv(tmp_path)
     dist_info(site, "gone", "1", record="".join(f"gone/{name}.py,,1\n" for name in "cbad"))
     dist_info(site, "other", "1", record="other.py,,1\n")

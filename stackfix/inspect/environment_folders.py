@@ -1,0 +1,44 @@
+"""Listings of an environment's folders, each read once."""
+
+from __future__ import annotations
+
+import os
+
+from stackfix.inspect.places import Root, reason_of
+
+
+class Folders:
+    """Listings by real folder; links are resolved in the folder's path, not in the names it holds."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._real: dict[str, str | None] = {}
+        self._listed: dict[str, dict[str, os.DirEntry[str]]] = {}
+        self.unreadable: dict[str, str] = {}     # real folder: why it could not be listed
+
+    def real(self, folder: str) -> str | None:
+        """The folder without links, or None. A child of a known folder costs one lstat."""
+        if folder not in self._real:
+            self._real[folder] = self._resolve(folder)
+        return self._real[folder]
+
+    def _resolve(self, folder: str) -> str | None:
+        parent, _, name = folder.rpartition("/")
+        above = self.real(parent) if parent and name not in ("", ".", "..") else None
+        if above is None:
+            return self.root.find(folder) if not parent or name in ("", ".", "..") else None
+        entry = self.listing(above).get(name)
+        if entry is not None and entry.is_dir(follow_symlinks=False):
+            return f"{above.rstrip('/')}/{name}"
+        return self.root.find(f"{above}/{name}") if entry is None or entry.is_symlink() else None
+
+    def listing(self, real: str) -> dict[str, os.DirEntry[str]]:
+        """Names in a folder without links in its path; none where it cannot be read."""
+        if real not in self._listed:
+            try:
+                with os.scandir(self.root.host(real)) as found:
+                    self._listed[real] = {each.name: each for each in found}
+            except OSError as error:
+                self._listed[real] = {}
+                self.unreadable[real] = reason_of(error)
+        return self._listed[real]
