@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc" or not shutil.which("gcc"),
     reason="graphs are x86_64 files for glibc's loader, and gcc compiles their driver",
 )
-GRAPHS, LEAST = 100, 5
+GRAPHS, LEAST, GCC_GRAPHS = 100, 5, 5
 MUTANT_SEED, MUTANT_GRAPHS = 20260101, 400
 
 
@@ -47,6 +48,14 @@ def test_random_graphs_load_as_the_real_loader_loads_them(scratch: Path, bench: 
         if found:
             path = keep(shrink(graph, scratch, bench))
             pytest.fail(f"graph {place} of seed {seed}, kept as {path.name}: {found}")
+
+
+def test_graphs_that_gcc_builds_load_as_the_real_loader_loads_them(scratch: Path, bench: Bench) -> None:
+    seed = random.randrange(1 << 32)        # noqa: S311 - not a secret
+    print(f"seed {seed}")                   # noqa: T201 - to repeat a failure
+    for place in range(GCC_GRAPHS):
+        graph = replace(generate(seed, place), bind_now=True)
+        assert judge(graph, scratch, bench, with_gcc=True) == [], f"graph {place} of seed {seed}"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

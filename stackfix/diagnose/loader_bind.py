@@ -82,6 +82,7 @@ class Binder:
         known = self._known.setdefault(tuple(each.number for each in scope), {})
         lost: list[UndefinedSymbol] = []
         crashed: set[UndefinedSymbol] = set()
+        at_once: frozenset[str] | None = None
         for symbol in wanted:
             key = symbol.name, symbol.version, symbol.file, symbol.hidden
             if key in known:
@@ -96,7 +97,12 @@ class Binder:
                     continue
                 lost.append(symbol)
                 continue
-            provider = self.unique_provider(symbol.name, found.provider) if found.unique else found.provider
+            provider = found.provider
+            if found.unique:
+                if not now:
+                    at_once = at_once if at_once is not None else self.bound_at_once(object_, wanted)
+                used = now or (at_once is not None and symbol.name in at_once)
+                provider = self.unique_provider(symbol.name, provider, used=used)
             self.bindings.append(Binding(object_.number, symbol.name, symbol.version, provider.number))
         if lost:
             self.report(object_, lost, crashed, now=now)
@@ -187,6 +193,16 @@ class Binder:
         """
         return wanted.file is not None and object_.answers_to(wanted.file)
 
-    def unique_provider(self, name: str, found: Mapped) -> Mapped:
+    def bound_at_once(self, object_: Mapped, wanted: Sequence[UndefinedSymbol]) -> frozenset[str]:
+        """Names that lazy binding does not put off."""
+        try:
+            uses = self.symbols_of(object_).uses({symbol.name for symbol in wanted})
+        except BadElf:
+            return frozenset()
+        return frozenset(name for name, _, lazy in uses if not lazy)
+
+    def unique_provider(self, name: str, found: Mapped, *, used: bool) -> Mapped:
         """The process's one copy of a STB_GNU_UNIQUE symbol: the first that was bound, whatever the scope (rule 9)."""
-        return self.process.objects[self.process.unique.setdefault(name, found.number)]
+        if used:
+            self.process.unique.setdefault(name, found.number)
+        return self.process.objects[self.process.unique.get(name, found.number)]

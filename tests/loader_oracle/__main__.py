@@ -8,6 +8,7 @@ import random
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tests.loader_oracle.build import make_bench
@@ -21,6 +22,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))     # noqa: S311 - not a secret
     parser.add_argument("--keep-going", action="store_true", help="report every graph that differs, shrink none")
+    parser.add_argument("--gcc", action="store_true", help="build the libraries with gcc: a second for each graph")
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.count} graphs", flush=True)       # noqa: T201
     start, failures = time.monotonic(), 0
@@ -28,7 +30,8 @@ def main() -> int:
         bench = make_bench(Path(scratch))
         for place in range(options.count):
             graph = generate(options.seed, place)
-            found = judge(graph, Path(scratch), bench)
+            graph = replace(graph, bind_now=True) if options.gcc else graph
+            found = judge(graph, Path(scratch), bench, with_gcc=options.gcc)
             if found:
                 failures += 1
                 print(f"graph {place} of seed {options.seed}:", *found, sep="\n  ", flush=True)   # noqa: T201

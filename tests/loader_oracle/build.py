@@ -9,7 +9,8 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.loader_oracle.elf_writer import write
+from tests.loader_oracle.elf_writer import CODE_AT, write
+from tests.loader_oracle.gcc import compile_library
 from tests.loader_oracle.graph import Graph, Library
 
 HERE = Path(__file__).parent
@@ -43,12 +44,18 @@ def make_bench(folder: Path) -> Bench:
     return Bench(str(driver), str(loader))
 
 
-def build(graph: Graph, folder: Path, bench: Bench) -> None:
+def build(graph: Graph, folder: Path, bench: Bench, *, with_gcc: bool = False) -> None:
     """Write the graph's files into an empty folder."""
+    offsets: dict[str, int] = {}
     root = str(folder)
     (folder / graph.cwd).mkdir(parents=True)
     for library in graph.libraries:
-        put(folder / library.path, write(settle(library, root)))
+        settled = settle(library, root)
+        if with_gcc and not library.garbage and (library.machine, library.bits) == (62, 64):
+            (folder / library.path).parent.mkdir(parents=True, exist_ok=True)
+            offsets[library.path] = compile_library(settled, folder / library.path, folder / "scratch")
+        else:
+            put(folder / library.path, write(settled))
     for link in graph.links:
         (folder / link.path).parent.mkdir(parents=True, exist_ok=True)
         (folder / link.path).symlink_to(link.target.replace("@", root))
@@ -61,7 +68,7 @@ def build(graph: Graph, folder: Path, bench: Bench) -> None:
         (folder / graph.cwd / "ld.so.cache").write_bytes(cache_of(entries))
     flags = [(2 if step.now else 1) | 0x100 * step.to_global | 8 * step.deep_bind for step in graph.steps]
     callers = [os.path.realpath(folder / step.caller) if step.caller else "" for step in graph.steps]
-    lines = [f"{caller}\t{flag}\t{step.name.replace('@', root)}\n"
+    lines = [f"{caller}\t{offsets.get(step.caller or '', CODE_AT)}\t{flag}\t{step.name.replace('@', root)}\n"
              for caller, flag, step in zip(callers, flags, graph.steps, strict=True)]
     (folder / "steps").write_text("".join(lines), encoding="utf-8")
 

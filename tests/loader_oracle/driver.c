@@ -1,5 +1,6 @@
 /* Works off the steps of a graph inside a program that has no start-up code of its own.
-   A step is a line of the file argv[1]: "caller<TAB>flags<TAB>name"; an empty caller is the program. */
+   A step is a line of the file argv[1]: "caller<TAB>offset<TAB>flags<TAB>name"; an empty caller is the program, and the
+   offset is that of the code which calls dlopen. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -41,16 +42,18 @@ void oracle_main (long *stack)
   dl_iterate_phdr (print_name, NULL);
   while (fgets (line, sizeof line, steps) != NULL)
     {
-      char *rest = line, *caller = strsep (&rest, "\t"), *flags = strsep (&rest, "\t"), *name = strsep (&rest, "\n");
+      char *rest = line, *caller = strsep (&rest, "\t"), *offset = strsep (&rest, "\t"),
+           *flags = strsep (&rest, "\t"), *name = strsep (&rest, "\n");
       struct wanted wanted = { *caller ? caller : program, 0, 0 };
       dl_iterate_phdr (find_base, &wanted);
       if (! wanted.found)
         {
           wanted.path = program;
+          offset = "1024";
           dl_iterate_phdr (find_base, &wanted);
         }
       dprintf (2, "\nORACLE step %d\n", ++number);
-      void *handle = ((opener) (wanted.base + 0x400)) (name, atoi (flags));
+      void *handle = ((opener) (wanted.base + atol (offset))) (name, atoi (flags));
       dprintf (2, "\nORACLE between\n");
       dprintf (1, "step\t%s\n", handle != NULL ? "" : dlerror ());
       dl_iterate_phdr (print_name, NULL);

@@ -20,11 +20,13 @@ from tests.loader_oracle.simulators import Faithful
 CASES = Path(__file__).parent / "cases"
 
 
-def judge(graph: Graph, scratch: Path, bench: Bench, kind: type[Simulator] = Faithful) -> list[str]:
+def judge(
+    graph: Graph, scratch: Path, bench: Bench, kind: type[Simulator] = Faithful, *, with_gcc: bool = False,
+) -> list[str]:
     """Differences; empty where the two agree."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        build(graph, folder, bench)
+        build(graph, folder, bench, with_gcc=with_gcc)
         found = differences(run_real(graph, folder), run_simulated(graph, folder, bench, kind))
         return [line.replace(str(folder), "@") for line in found]
     finally:

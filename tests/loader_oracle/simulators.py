@@ -279,7 +279,7 @@ class NodesUnchecked(Loading):
 class UniquePerScope(EveryReference):
     """A unique symbol is bound like any other."""
 
-    def unique_provider(self, name: str, found: Mapped) -> Mapped:
+    def unique_provider(self, name: str, found: Mapped, *, used: bool) -> Mapped:
         return found
 
 
