@@ -43,7 +43,8 @@ LIEF = """
 import sys, lief
 count = 0
 for path in sys.stdin.read().split("\\n"):
-    for symbol in lief.parse(path).dynamic_symbols:
+    binary = lief.parse(path)       # without a name for it, LIEF 1.0 frees it under the loop
+    for symbol in binary.dynamic_symbols:
         count += len(symbol.name) > 0 and symbol.symbol_version is not None
 print(count, "symbols")
 """
