@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from stackfix.resolve.needs import Candidate, Exclusion, Need
@@ -29,6 +30,8 @@ class Project:
         self.versions: tuple[Version, ...] = tuple(sorted(self._texts, reverse=True))
         self._candidates: dict[Version, Candidate | None] = {}
         self._yanked: dict[Version, Candidate | None] = {}
+        self._admitting: dict[int, tuple[SpecifierSet, int]] = {}
+        self._lists: dict[int, list[Version]] = {}
         self._extras: dict[tuple[Candidate, str], Candidate] = {}
 
     def candidates(self, needs: Sequence[Need], preferred: Sequence[Version] = ()) -> Iterator[Candidate]:
@@ -58,11 +61,23 @@ class Project:
 
     def _admitted(self, needs: Sequence[Need]) -> list[Version]:
         """Versions that all needs admit, newest first."""
-        remaining: Sequence[Version] = self.versions
+        bits = (1 << len(self.versions)) - 1
         for need in needs:
-            if len(need.specifier):
-                remaining = [version for version in remaining if admits(need.specifier, version)]
-        return list(remaining)
+            bits &= self._bits(need.specifier)
+        if bits not in self._lists:
+            self._lists[bits] = [version for place, version in enumerate(self.versions) if bits >> place & 1]
+        return self._lists[bits]
+
+    def _bits(self, specifier: SpecifierSet) -> int:
+        """The versions that the specifier admits as a set of bits: a search asks for the same few sets again and again.
+
+        By identity, since hashing a specifier costs as much as what is saved; the tuple keeps it alive.
+        """
+        found = self._admitting.get(id(specifier))
+        if found is None:
+            bits = sum(1 << place for place, version in enumerate(self.versions) if admits(specifier, version))
+            found = self._admitting[id(specifier)] = (specifier, bits)
+        return found[1]
 
     def _usable(self, versions: list[Version], preferred: Sequence[Version]) -> Iterator[Candidate]:
         first = [version for version in preferred if version in versions]
@@ -133,6 +148,14 @@ class Project:
     def admitted(self, needs: Sequence[Need]) -> list[Version]:
         """Versions of the page that all needs admit, whether or not a file fits, newest first."""
         return self._admitted(needs)
+
+    def newest_file(self) -> IndexFile | None:
+        """A wheel of the newest final release that has one and was not yanked, whether or not the target takes it."""
+        for version in self.versions:
+            wheels = [file for file in self._files(version) if file.is_wheel and file.yanked is None]
+            if wheels and not version.is_prerelease:
+                return wheels[0]
+        return None
 
     def exclusion(self, version: Version) -> Exclusion | None:
         """Why no file of the version can be used, or None where one can."""
