@@ -20,6 +20,7 @@ from tests.resolve_world import (
     pins,
     projects,
     refusal,
+    rule,
     wheel_tags,
 )
 
@@ -353,3 +354,46 @@ def test_two_conflicts_at_once_are_offered_two_changes() -> None:
     assert all(", and " in offer.change for offer in error.nearest)
     for offer in error.nearest:
         assert lock(offered(offer.command)).stack.torch
+
+
+def two_cuda_majors() -> tuple[dict[str, dict[str, Release]], Matrix]:
+    """torch 2.4 brings cuDNN of CUDA 13, torch 2.3 of CUDA 12; both install the same files."""
+    world = projects()
+    world["torch"]["2.4.1"] = replace(world["torch"]["2.4.1"], requires=("nvidia-cudnn-cu13==9.2",))
+    world["torch"]["2.3.1"] = replace(world["torch"]["2.3.1"], requires=("nvidia-cudnn-cu12==9.1",))
+    world["nvidia-cudnn-cu12"] = {f"9.{minor}": Release() for minor in range(4)}
+    world["nvidia-cudnn-cu13"] = {f"9.{minor}": Release() for minor in range(4)}
+    world["jax"] = {
+        f"0.{minor}": Release(requires=(f'plugin[cuda]==0.{minor} ; extra == "cuda"',), extras=("cuda",))
+        for minor in range(5, 9)
+    }
+    world["jax"]["0.4"] = Release()
+    world["plugin"] = {
+        f"0.{minor}": Release(requires=('nvidia-cudnn-cu12>9 ; extra == "cuda"',), extras=("cuda",))
+        for minor in range(5, 9)
+    }
+    return world, replace(MATRIX, rules=(rule("nvidia-cudnn-cu13", ">=0", "nvidia-cudnn-cu12<0"),))
+
+
+def test_libraries_of_another_cuda_major_choose_another_torch() -> None:
+    world, matrix = two_cuda_majors()
+    assert lock(asked("nvidia-cudnn-cu12"), FakeIndex(world), matrix=matrix).stack.torch == "2.3.1"
+    found = lock(asked("jax[cuda]"), FakeIndex(world), matrix=matrix)
+    assert (found.stack.torch, pins(found)["jax"]) == ("2.3.1", "0.8")
+
+
+def test_libraries_of_another_cuda_major_are_refused_with_both_ways() -> None:
+    world, matrix = two_cuda_majors()
+    error = refusal(asked("jax[cuda]", torch="==2.4.*"), FakeIndex(world), matrix=matrix)
+    told = facts(error)
+    assert named(error) == {"torch 2.4", "requirement jax[cuda]"}
+    assert "jax 0.8 requires plugin[cuda]==0.8" in told
+    assert "torch 2.4.1 requires nvidia-cudnn-cu13==9.2" in told
+    assert "nvidia-cudnn-cu12 9.3 cannot stand beside nvidia-cudnn-cu13" in told
+    assert "not proved" not in told
+
+
+def test_an_older_release_without_the_extra_that_is_asked_for_is_no_way_out() -> None:
+    world, matrix = two_cuda_majors()
+    constrained = asked("jax[cuda]", constraints=("jax<0.5",), torch="==2.3.*")
+    assert "jax 0.4 has no extra 'cuda'" in facts(refusal(constrained, FakeIndex(world), matrix=matrix))

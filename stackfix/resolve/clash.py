@@ -18,6 +18,7 @@ class Refuted:
     candidate: Candidate
     need: Need
     against: tuple[Need, ...]
+    clash: Clash | None = None      # where it is further away: what choosing the candidate leads to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +39,9 @@ class Clash:
         waiting = deque(self.needs)
         for case in self.refuted:
             waiting.extend((case.need, *case.against))
+            if case.clash is not None:
+                waiting.extend(case.clash.all_needs())
+        waiting.extend(need for exclusion in self.exclusions for need in exclusion.because)
         while waiting:
             need = waiting.popleft()
             if need in seen:
@@ -55,6 +59,8 @@ class Clash:
                 parts.add(need.origin.part)
             if need.by_python:
                 parts.add("python")
+        for case in self.refuted:
+            parts.update(case.clash.depends_on() if case.clash is not None else ())
         parents = {need.parent for need in self.all_needs() if need.parent is not None}
         for exclusion in (*self.exclusions, *(e for parent in parents for e in self._alternatives(parent))):
             parts.update(name for name, is_so in (

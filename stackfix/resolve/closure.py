@@ -18,6 +18,7 @@ from stackfix.resolve.problem import Problem
 from stackfix.resolve.proof import Propagation
 from stackfix.resolve.provider import ClosureProvider
 
+FIRST_ROUNDS = 200         # then a proof that there is none is looked for
 MAX_ROUNDS = 3_000         # a stop, far above what real closures take (vllm: a few hundred)
 
 
@@ -75,17 +76,28 @@ def solve_closure(problem: Problem) -> Closure | Clash:
 
 def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Clash:
     """What resolvelib finds, or the clash."""
+    found = _attempt(problem, forced, FIRST_ROUNDS)
+    if found is not None:
+        return found
+    clash = forced.clash_or(())         # a search this long mostly has no end: look for the proof before going on
+    if clash.proved:
+        return clash
+    found = _attempt(problem, forced, MAX_ROUNDS)
+    if found is None:
+        raise TooManyRounds(MAX_ROUNDS)
+    return found
+
+
+def _attempt(problem: Problem, forced: Propagation, rounds: int) -> dict[str, Candidate] | Clash | None:
+    """The search within a number of rounds; None where they are not enough."""
     try:
         # Resolution and not Resolver: the latter also builds a graph, and on a cycle that nothing holds any more that
         # recurses without end (resolvelib 1.2.1, _has_route_to_root). What is reachable is found out here.
-        return dict(_resolution(problem).resolve(problem.roots, max_rounds=MAX_ROUNDS).mapping)
+        return dict(_resolution(problem).resolve(problem.roots, max_rounds=rounds).mapping)
     except ResolutionImpossible as error:
         return forced.clash_or(tuple(cause.requirement for cause in error.causes))
     except ResolutionTooDeep:
-        clash = forced.clash_or(())
-        if clash.proved:
-            return clash
-        raise TooManyRounds(MAX_ROUNDS) from None
+        return None
 
 
 def _resolution(problem: Problem) -> Resolution[Need, Candidate, str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate
+from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.uploaded import exclusion_limit
@@ -22,6 +23,7 @@ class Evidence:
         self.missing: dict[str, NoSuchProject] = {}
         self.unbuilt: dict[str, SdistNeedsBuild] = {}
         self.tied_to_torch = frozenset(row.package for row in matrix.companions if row.torch or row.cuda)
+        self.exclusive = exclusive_pairs(matrix)
         self._exclude_newer = exclude_newer
         self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
         self._views: dict[Target, TargetView] = {}
@@ -82,7 +84,10 @@ class Evidence:
 
     def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""
-        file = candidate.files[0]
+        return self.metadata_of(candidate.files[0])
+
+    def metadata_of(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild:
+        """Metadata of one file, read once."""
         if file.url not in self._metadata:
             self._metadata[file.url] = self._read(file)
         return self._metadata[file.url]

@@ -13,6 +13,7 @@ from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
 
 ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "requirement")
+MAX_UNPROVED = 3        # needs of a clash that nobody proved that are told
 MAX_GROUPS = 3          # different reasons of different torch releases that are told
 
 
@@ -167,18 +168,29 @@ def _with_others(causes: list[Cause], versions: list[str]) -> Iterator[Cause]:
 
 def clash_causes(clash: Clash) -> Iterator[Cause]:
     """The way from the roots to each of the clashing needs, then why nothing else is left."""
-    for need in clash.needs:
+    for need in clash.needs[: None if clash.proved else MAX_UNPROVED]:
         yield from _way(clash, need)
     for case in clash.refuted[:1]:
+        if case.clash is not None:
+            yield from _with_count(list(clash_causes(case.clash)), case.candidate, len(clash.refuted) - 1)
+            continue
         yield _need_cause(case.need, others=len(clash.refuted) - 1)
         for need in case.against:
             yield from _way(clash, need)
         if not case.against:
-            yield from _told(exclusions(clash.problem, case.need.name, (case.need,)), case.need.name)
+            yield from _told(clash, exclusions(clash.problem, case.need.name, (case.need,)), case.need.name)
     yield from _exclusion_causes(clash)
     if not clash.proved:
         text = f"the last clash of the search was on {clash.name}; which of the needs could give way was not proved"
         yield Cause(kind="index", text=text, source="the solver")
+
+
+def _with_count(causes: list[Cause], candidate: Candidate, others: int) -> Iterator[Cause]:
+    """The causes of one refuted candidate; the last says how many others of the project clash too."""
+    yield from causes[:-1]
+    if causes:
+        more = f" (and {others} other versions of {candidate.name} clash too)" if others else ""
+        yield replace(causes[-1], text=f"{causes[-1].text}{more}")
 
 
 def _way(clash: Clash, need: Need, depth: int = 0) -> Iterator[Cause]:
@@ -186,6 +198,8 @@ def _way(clash: Clash, need: Need, depth: int = 0) -> Iterator[Cause]:
     if need.parent is not None and depth < 8:
         for above in clash.forced_by.get(need.parent, ()):
             yield from _way(clash, above, depth + 1)
+    if need.parent is not None and need.parent.name == need.name:
+        return                      # an extra's own project, or a version that was only tried
     if not isinstance(need.origin, FromStack) or need.name not in {"torch", "flash-attn"}:
         yield _need_cause(need)
 
@@ -210,7 +224,7 @@ def _metadata(parent: Candidate) -> str:
 
 def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     """Why versions that the needs admit were no candidates: the newest for each kind of reason."""
-    yield from _told(clash.exclusions, clash.name)
+    yield from _told(clash, clash.exclusions, clash.name)
     if clash.exclusions or clash.refuted or not clash.proved or len(clash.needs) != 1:
         return
     versions = () if clash.name in clash.problem.only else clash.problem.project(clash.name).versions
@@ -219,15 +233,18 @@ def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     yield Cause(kind="index", text=text, source=f"index page of {clash.name}")
 
 
-def _told(found: Iterable[Exclusion], project: str) -> Iterator[Cause]:
+def _told(clash: Clash, found: Iterable[Exclusion], project: str) -> Iterator[Cause]:
     """One cause for each kind of exclusion, with the newest version as its example."""
     told: dict[tuple[str, str], list[Exclusion]] = {}
     for exclusion in found:
         told.setdefault((exclusion.kind, exclusion.source), []).append(exclusion)
-    for same in list(told.values())[:2]:
+    groups = sorted(told.values(), key=lambda same: not same[0].because)     # what drives all of them out goes first
+    for same in groups[: 1 if groups and groups[0][0].because else 2]:
         first = same[0]
         more = f" (and {len(same) - 1} other versions likewise)" if len(same) > 1 else ""
         name = project.removeprefix("!").partition(" ")[0]
+        for need in first.because:
+            yield from _way(clash, need)
         yield Cause(
             kind=first.kind, text=f"{name} {first.version} {first.reason}{more}", source=first.source,
             rows=tuple(row for exclusion in same for row in exclusion.rows),

@@ -103,3 +103,4 @@ class Exclusion:
     by_python: bool = False         # another Python could use it
     by_torch: bool = False          # another torch or CUDA could use it
     by_flash_attn: bool = False
+    because: tuple[Need, ...] = ()  # needs that brought in what the version cannot share an environment with

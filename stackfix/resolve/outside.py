@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from packaging.version import Version
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
-from stackfix.resolve.needs import Candidate, Exclusion
-from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version, pins_exactly
+from stackfix.resolve.needs import Candidate, Exclusion, Need
+from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_specifier, parse_version, pins_exactly
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata
+
+ANY_VERSION = ">=0"
 
 
 def matrix_exclusion(
@@ -43,6 +45,36 @@ def _rule_exclusion(candidate: Candidate, rule: Rule, fixed: Mapping[str, Versio
         version=candidate.text, kind="matrix", reason=f"needs {rule.needs} ({rule.why})", source=rule.source,
         rows=(rule,), by_torch=name == "torch", by_flash_attn=name == "flash-attn",
     )
+
+
+def exclusive_pairs(matrix: Matrix) -> dict[str, tuple[tuple[str, Rule], ...]]:
+    """For each project those that it shares no environment with, in both directions: rules that need `other<0`."""
+    found: dict[str, list[tuple[str, Rule]]] = {}
+    for rule in matrix.rules:
+        if not rule.needs.endswith("<0"):
+            continue
+        other = normalise(rule.needs.removesuffix("<0"))
+        found.setdefault(rule.package, []).append((other, rule))
+        if rule.versions == ANY_VERSION:    # else the other way round depends on which version there will be
+            found.setdefault(other, []).append((rule.package, rule))
+    return {name: tuple(pairs) for name, pairs in found.items()}
+
+
+def driven_out(candidate: Candidate, pairs: Iterable[tuple[str, Rule]], sure: Mapping[str, Need]) -> Exclusion | None:
+    """Why the candidate cannot stand beside a project that is in the stack whatever else is chosen, or None."""
+    for other, rule in pairs:
+        need = sure.get(other)
+        if need is not None and (rule.package == other or _holds(rule, candidate)):
+            return Exclusion(
+                version=candidate.text, kind="matrix", reason=f"cannot stand beside {other}: {rule.why}",
+                source=rule.source, rows=(rule,), because=(need,),
+            )
+    return None
+
+
+def _holds(rule: Rule, candidate: Candidate) -> bool:
+    specifier = parse_specifier(rule.versions)
+    return specifier is not None and admits(specifier, candidate.version)
 
 
 def unknown_companion_exclusion(

@@ -18,10 +18,11 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Need, Origin
-from stackfix.resolve.outside import matrix_exclusion, unknown_companion_exclusion
+from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
 from stackfix.resolve.records import Target
 from stackfix.sources.errors import SdistNeedsBuild
+from stackfix.sources.records import IndexFile
 
 _ASKS_PYTHON = re.compile(r"\bpython_(full_)?version\b")
 MAX_SDISTS = 3          # that cannot be used: older ones of a project are no better, and each costs a download
@@ -45,6 +46,8 @@ class Problem:
     allowed: Mapping[str, frozenset[str]]           # projects of which the user allows only files with these sha256
     present: frozenset[str]                         # projects known to be in the stack: rules about them hold at once
     unusable: dict[str, Exclusion] = field(default_factory=dict)
+    sure: dict[str, Need] = field(default_factory=dict)     # projects that are in every solution, and who needs them
+    lacking: dict[str, Version] = field(default_factory=dict)   # newest releases without an extra that is asked for
     _dependencies: dict[Candidate, tuple[Need, ...]] = field(default_factory=dict)
     _exclusions: dict[Candidate, Exclusion | None] = field(default_factory=dict)
     _restricted: dict[Candidate, Candidate | None] = field(default_factory=dict)
@@ -66,7 +69,10 @@ class Problem:
                 yield only
             return
         unknown = []
+        lacking = self.lacking.get(name)
         for candidate in self._found(name, needs):
+            if lacking is not None and candidate.version <= lacking:
+                continue                # an extra came with some release: older ones have it no more than this one
             if self._is_unknown_companion(candidate):
                 unknown.append(candidate)
             else:
@@ -111,7 +117,9 @@ class Problem:
         """Why the candidate does not fit the fixed stack, or None where it does."""
         if candidate not in self._exclusions:
             self._exclusions[candidate] = self._judge(candidate)
-        return self._exclusions[candidate]
+        pairs = self.evidence.exclusive.get(candidate.name)
+        found = self._exclusions[candidate]
+        return driven_out(candidate, pairs, self.sure) if found is None and pairs else found
 
     def _judge(self, candidate: Candidate) -> Exclusion | None:
         if not candidate.files[0].is_wheel:
@@ -126,22 +134,20 @@ class Problem:
     def dependencies(self, candidate: Candidate) -> Iterator[Need]:
         """What the candidate needs here. The part of an extra needs its own project first, before metadata is read."""
         if candidate.extra is not None:
-            yield self._own_project(candidate)
+            yield own_pin(candidate)
         if candidate not in self._dependencies:
             self._dependencies[candidate] = tuple(self._read_dependencies(candidate))
         yield from self._dependencies[candidate]
-
-    def _own_project(self, candidate: Candidate) -> Need:
-        pin = parse_specifier(f"=={candidate.version}")
-        return Need(
-            name=candidate.name, extra=None, specifier=pin or ANY, text=f"{candidate.name}=={candidate.version}",
-            origin=FromFile(parent=candidate),
-        )
 
     def _read_dependencies(self, candidate: Candidate) -> Iterator[Need]:
         lines = self._requirement_lines(candidate)
         if isinstance(lines, Exclusion):
             yield self._cannot_be_used(candidate, lines)
+            return
+        if candidate.extra is not None and self._lost_extra(candidate, candidate.extra):
+            why = _index_exclusion(candidate, f"has no extra {candidate.extra!r}")
+            self._note_lost(candidate, why)
+            yield self._cannot_be_used(candidate, why)
             return
         needs: list[Need] = []
         for line in lines:
@@ -156,6 +162,25 @@ class Problem:
         if candidate.extra is None:
             needs.extend(self._rule_needs(candidate, {need.name for need in needs}))
         yield from needs
+
+    def _lost_extra(self, candidate: Candidate, extra: str) -> bool:
+        """Whether the newest release has the extra and this one has not: taking it would drop what is asked for."""
+        if candidate.name in self.only_requires or extra in self._extras_of(candidate.files[0]):
+            return False
+        newest = self.project(candidate.name).newest_file()     # of whatever Python: that the extra exists is enough
+        return newest is not None and newest.version != candidate.text and extra in self._extras_of(newest)
+
+    def _note_lost(self, candidate: Candidate, why: Exclusion) -> None:
+        """Where the request itself asks for the extra: neither this version nor an older one is any use."""
+        if any(need.name == candidate.name and need.extra == candidate.extra for need in self.roots):
+            self.lacking[candidate.name] = max(candidate.version, self.lacking.get(candidate.name, candidate.version))
+            base = self.project(candidate.name).candidate(candidate.version)
+            if base is not None:
+                self._exclusions[base] = why
+
+    def _extras_of(self, file: IndexFile) -> set[str]:
+        metadata = self.evidence.metadata_of(file)
+        return set() if isinstance(metadata, SdistNeedsBuild) else {normalise(name) for name in metadata.provides_extra}
 
     def view_applies(self, line: str, extra: str | None) -> bool:
         """Whether a requirement line holds on the target; a line that holds without any extra is not the extra's."""
@@ -188,6 +213,15 @@ class Problem:
             for need in needs_of(rule.needs, FromRule(parent=candidate, rule=rule)):
                 if need.name not in self.fixed and (need.name in own or need.name in self.present):
                     yield need
+
+
+def own_pin(candidate: Candidate, extra: str | None = None) -> Need:
+    """The need for one version of a project, from that version itself."""
+    pin = parse_specifier(f"=={candidate.version}")
+    return Need(
+        name=candidate.name, extra=extra, specifier=pin or ANY, text=f"{candidate.name}=={candidate.version}",
+        origin=FromFile(parent=candidate),
+    )
 
 
 def needs_of(line: str, origin: Origin) -> Iterator[Need]:

@@ -14,7 +14,7 @@ from itertools import islice
 
 from stackfix.resolve.clash import Clash, Refuted, exclusions
 from stackfix.resolve.needs import Candidate, FromRule, Need
-from stackfix.resolve.problem import Problem
+from stackfix.resolve.problem import Problem, own_pin
 
 _Test = Callable[[list[Candidate]], bool]
 MAX_TRIED = 400         # candidates that are tried one step further, over all projects
@@ -29,6 +29,7 @@ class Propagation:
     forced: dict[str, Candidate] = field(default_factory=dict)
     forced_by: dict[Candidate, tuple[Need, ...]] = field(default_factory=dict)
     tried: int = 0
+    supposed: bool = False          # what follows from a supposition, not from the problem alone
 
     def run(self, needs: Sequence[Need]) -> Clash | None:
         """Adds needs and all that they force; the clash that this leads to, or None."""
@@ -37,12 +38,21 @@ class Propagation:
             need = waiting.popleft()
             bucket = self.needs.setdefault(need.key, [])
             bucket.append(need)
+            if not self.supposed and not isinstance(need.origin, FromRule):
+                self.problem.sure.setdefault(need.name, need)
             found = self._first_two(need, bucket)
             if not found:
                 return self._clash(bucket)
             if len(found) == 1 and need.key not in self.forced:
                 waiting.extend(self._force(need, found[0]))
-        return None
+        return next(self._driven_out(), None)
+
+    def _driven_out(self) -> Iterator[Clash]:
+        """Projects that were looked at before it was known what they cannot stand beside."""
+        exclusive = self.problem.evidence.exclusive
+        for bucket in self.needs.values():
+            if bucket[0].name in exclusive and not self._first_two(bucket[0], bucket):
+                yield self._clash(bucket)
 
     def clash_or(self, last: Sequence[Need]) -> Clash:
         """The clash that trying candidates one step further proves; else the solver's `last` one, not proved."""
@@ -123,7 +133,17 @@ class Propagation:
             if not self._first_two(need, [*against, need]):
                 fewest = self._fewest(need, self._with_limits([*against, need]), lambda found: not found)
                 return Refuted(candidate=candidate, need=need, against=tuple(n for n in fewest if n is not need))
-        return None
+        return self._supposed(candidate)
+
+    def _supposed(self, candidate: Candidate) -> Refuted | None:
+        """The clash that choosing the candidate forces, however far away."""
+        further = Propagation(
+            self.problem, needs={key: list(needs) for key, needs in self.needs.items()}, forced=dict(self.forced),
+            forced_by=dict(self.forced_by), supposed=True,
+        )
+        pins = self._pins(candidate)
+        clash = further.run(pins)
+        return Refuted(candidate=candidate, need=pins[0], against=(), clash=clash) if clash is not None else None
 
     def _refuted_clash(self, bucket: Sequence[Need], refuted: Sequence[Refuted]) -> Clash:
         needs = self._with_limits(bucket)
@@ -139,7 +159,12 @@ class Propagation:
             self.forced_by.setdefault(case.candidate, self._with_limits(bucket))
         self.forced[bucket[0].key] = candidate
         self.forced_by[candidate] = tuple(dict.fromkeys((*self._with_limits(bucket), *others)))
-        return list(self.problem.dependencies(candidate))
+        return [*self.problem.dependencies(candidate), *(pin for pin in self._pins(candidate) if pin.extra is not None)]
+
+    def _pins(self, candidate: Candidate) -> list[Need]:
+        """Pins of the candidate's version on the project and on each extra of it that is needed."""
+        buckets = [bucket for bucket in self.needs.values() if bucket[0].name == candidate.name]
+        return [own_pin(candidate, extra=bucket[0].extra) for bucket in buckets]
 
 
 def _with_presence(needs: tuple[Need, ...], bucket: Sequence[Need]) -> tuple[Need, ...]:
