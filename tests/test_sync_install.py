@@ -16,10 +16,11 @@ import pytest
 from stackfix.errors import BadInput, StackfixError
 from stackfix.resolve.records import LockedPackage, TargetLock
 from stackfix.sources.records import ReleaseAsset
+from stackfix.sync.changes import describe
 from stackfix.sync.errors import InstallFailed, LockDoesNotFit
 from stackfix.sync.install import FindInstaller, find_installer, sync
 from stackfix.sync.plan import pip_installer
-from stackfix.sync.records import Installer, Interpreter
+from stackfix.sync.records import Installer, Interpreter, Plan
 from stackfix.sync.source import WrongWheel
 from stackfix.write.files import plan_files, write_files
 from tests.judges.command import clean_environment, run
@@ -38,6 +39,7 @@ from tests.lock_samples import (
 )
 from tests.replay.releases import stand_in
 
+NOBODY = "http://127.0.0.1:9/simple"       # the discard port: a request is refused
 ALL = {"einops": "0.8.1", "filelock": "3.29.0", "flash_attn": "2.5.8", "tiny_server": "1.0", "torch": "2.3.1"}
 
 # A build that looks at torch while it runs, as flash-attn's does, and that no isolated build could do
@@ -186,13 +188,55 @@ def test_a_wrong_hash_of_the_second_step_is_refused(place: Place, servers: Loopb
     assert "flash_attn" not in place.installed()
 
 
-def test_a_dry_run_installs_nothing(place: Place, servers: Loopback, capfd: pytest.CaptureFixture[str]) -> None:
-    place.write(two_step(servers), "requirements")
-    assert place.sync("requirements.txt", dry_run=True) == 0
+@pytest.mark.parametrize("form", ["requirements", "pylock"])
+def test_a_dry_run_tells_what_a_sync_then_does_and_asks_nobody(
+    place: Place, servers: Loopback, form: str, capfd: pytest.CaptureFixture[str],
+) -> None:
+    name = "requirements.txt" if form == "requirements" else "pylock.toml"
+    place.write(target_lock(sample_packages(servers)), form)
+    there = dict(place.environ)
+    place.environ |= {"UV_DEFAULT_INDEX": NOBODY, "PIP_INDEX_URL": NOBODY}
+    actions = {"einops": "install", "filelock": "install", "flash-attn": "install", "tiny-server": "install",
+               "torch": "install"}
+    assert planned(place, name) == actions
     assert place.installed() == {}
-    said = capfd.readouterr().err
-    assert "Would install" in said
-    assert "then requirements-flash-attn.txt, built from source" in said
+    place.environ.update(there)
+    place.sync(name)
+    place.environ |= {"UV_DEFAULT_INDEX": NOBODY, "PIP_INDEX_URL": NOBODY}
+    assert planned(place, name) == dict.fromkeys(actions, "keep")
+    place.sync(name, quiet=True)            # so it is: nothing is asked for
+    capfd.readouterr()
+
+
+def test_a_dry_run_tells_a_changed_version(place: Place, servers: Loopback) -> None:
+    place.write(target_lock(sample_packages(servers)), "requirements")
+    place.sync("requirements.txt")
+    site = place.venv / "lib" / f"python{HERE.python}" / "site-packages"
+    record = site / "filelock-3.29.0.dist-info"
+    record.rename(site / "filelock-3.1.dist-info")
+    metadata = site / "filelock-3.1.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("3.29.0", "3.1"))
+    before = place.installed()
+    assert planned(place, "requirements.txt") == {
+        "einops": "keep", "filelock": "change", "flash-attn": "keep", "tiny-server": "keep", "torch": "keep"}
+    assert place.installed() == before
+
+
+def test_a_dry_run_tells_the_second_step(place: Place, servers: Loopback) -> None:
+    place.write(two_step(servers), "requirements")
+    plans: list[Plan] = []
+    assert place.sync("requirements.txt", dry_run=True, tell=plans.append) == 0
+    assert describe(plans[0].changes[-1]) == "install flash-attn 2.5.8 (second step, built from source)"
+    assert place.installed() == {}
+
+
+def planned(place: Place, name: str) -> dict[str, str]:
+    """Name -> action of a dry run."""
+    plans: list[Plan] = []
+    assert place.sync(name, dry_run=True, tell=plans.append) == 0
+    plan, = plans
+    assert plan.prefix == str(place.venv)
+    return {change.name: change.action for change in plan.changes}
 
 
 def test_quiet_says_nothing(place: Place, servers: Loopback, capfd: pytest.CaptureFixture[str]) -> None:

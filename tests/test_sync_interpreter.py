@@ -100,10 +100,11 @@ def test_one_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_other_machines_and_noise_before_the_answer() -> None:
-    answer = {"prefix": "/x", "externally_managed": True, "has_pip": True,
+    answer = {"prefix": "/x", "externally_managed": True, "has_pip": True, "sites": ["/x/lib", "/x/lib"],
               "markers": {"sys_platform": "darwin", "platform_machine": "arm64", "python_version": "3.12",
                           "implementation_name": "pypy"}}
     found = parse_answer(f"a greeting of sitecustomize\n{json.dumps(answer)}\n", "/x/bin/python")
     assert (found.platform, found.implementation, found.python) == ("other-darwin-arm64", "pypy", "3.12")
     assert found.externally_managed
     assert found.has_pip
+    assert found.sites == ("/x/lib",)

@@ -55,11 +55,6 @@ def test_a_replaced_address_is_in_the_text_alone() -> None:
     assert "https://h/f.whl" not in command.text
 
 
-def test_a_dry_run_leaves_out_what_is_built() -> None:
-    command, = plan_commands((FIRST, LATER), UV, environ={}, replaced={}, dry_run=True, quiet=True)
-    assert {"--dry-run", "--quiet"} <= set(command.words)
-
-
 def test_settings_that_would_install_something_else_are_left_out() -> None:
     kept = {"PIP_INDEX_URL": "https://i", "UV_DEFAULT_INDEX": "https://i", "PATH": "/b"}
     command, = plan_commands((FIRST,), UV, environ={**dict.fromkeys(LEFT_OUT, "1"), **kept}, replaced={})

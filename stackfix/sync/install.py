@@ -13,45 +13,53 @@ from pathlib import Path
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.resolve.records import Releases
+from stackfix.sync.changes import plan_changes
 from stackfix.sync.errors import InstallFailed
+from stackfix.sync.installed import read_installed
 from stackfix.sync.interpreter import find_executable, read_interpreter
 from stackfix.sync.lockfile import read_steps
 from stackfix.sync.plan import pip_installer, plan_commands, uv_installer
-from stackfix.sync.records import Command, Installer, Interpreter, Step
+from stackfix.sync.records import Command, Installer, Interpreter, Plan
 from stackfix.sync.source import addresses_from, release_wheels
 
 STDERR = 2                      # talk goes to stderr, whatever the installer thinks
 FindInstaller = Callable[[Interpreter, Mapping[str, str]], Installer]
 Run = Callable[[Command, Path], int]
+Tell = Callable[[Plan], None]
 
 
 def sync(  # noqa: PLR0913 - one keyword for each option
     path: Path, *, environ: Mapping[str, str], prefix: str | None = None, python: str | None = None,
     flash_attn_source: str | None = None, releases: Releases | None = None, dry_run: bool = False, quiet: bool = False,
-    find: FindInstaller | None = None,
+    find: FindInstaller | None = None, tell: Tell | None = None,
 ) -> int:
-    """Exit status 0 once the environment holds what `path` pins.
+    """Exit status 0 once the environment holds what `path` pins, or, in a dry run, once the plan is told.
 
     All is read and checked before the first command: the lock, its second step, the interpreter, the wheel of
     `flash_attn_source` (a folder, or a mirror that `releases` reads). `find` chooses the installer; without it uv
-    where it is, else pip. Raises BadInput, LockDoesNotFit, Unreachable.
+    where it is, else pip. `tell` is given the plan before anything is installed. A dry run starts no installer, whose
+    own dry run may download every file, and asks no server. Raises BadInput, LockDoesNotFit, Unreachable.
     """
     executable = find_executable(prefix=prefix, python=python, environ=environ)
     interpreter = read_interpreter(executable)
     steps = read_steps(path, interpreter)
     refuse_managed(interpreter)
     replaced = {}
-    if flash_attn_source is not None:
+    if flash_attn_source is not None and not (dry_run and "://" in flash_attn_source):
         replaced = addresses_from(steps, flash_attn_source, releases)
         if not any(release_wheels(steps)):
             say(f"{path.name} holds no flash-attn wheel by URL: --flash-attn-source is not used", quiet=quiet)
     installer = (find or find_installer)(interpreter, environ)
-    commands = plan_commands(steps, installer, environ=environ, replaced=replaced, dry_run=dry_run, quiet=quiet)
+    if tell is not None:
+        installed = read_installed(interpreter.sites)
+        tell(Plan(prefix=interpreter.prefix, installer=installer.name,
+                  changes=plan_changes(steps, installed, interpreter, installer.name)))
+    if dry_run:
+        return 0
+    commands = plan_commands(steps, installer, environ=environ, replaced=replaced, quiet=quiet)
     say(f"{path.name} into {interpreter.prefix} with {installer.name}", quiet=quiet)
     for command in commands:
         install(command, run_command)
-    if dry_run:
-        say_left_out(steps, quiet=quiet)
     return 0
 
 
@@ -94,13 +102,6 @@ def run_command(command: Command, file: Path) -> int:
     except OSError as error:
         raise Unreachable(command.words[0], f"cannot be started: {error.strerror}") from error
     return done.returncode
-
-
-def say_left_out(steps: tuple[Step, ...], *, quiet: bool) -> None:
-    """Names the steps that a dry run cannot try."""
-    for step in steps:
-        if step.build:
-            say(f"then {step.path.name}, built from source on top of it: not tried in a dry run", quiet=quiet)
 
 
 def say(text: str, *, quiet: bool) -> None:

@@ -25,6 +25,7 @@ print(json.dumps({
     "prefix": sys.prefix,
     "externally_managed": sys.prefix == sys.base_prefix and os.path.exists(
         os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),
+    "sites": [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")],
     "has_pip": importlib.util.find_spec("pip") is not None,
     "markers": {
         "implementation_name": sys.implementation.name,
@@ -103,6 +104,7 @@ def parse_answer(text: str, executable: str) -> Interpreter:
             externally_managed=answer["externally_managed"] is True,
             has_pip=answer["has_pip"] is True,
             markers=tuple(sorted(markers.items())),
+            sites=tuple(dict.fromkeys(str(site) for site in answer["sites"])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Unreachable(executable, "did not answer as a Python interpreter does",

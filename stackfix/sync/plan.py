@@ -32,13 +32,10 @@ def pip_installer(own_python: str, interpreter: Interpreter) -> Installer:
 
 def plan_commands(
     steps: tuple[Step, ...], installer: Installer, *, environ: Mapping[str, str], replaced: Mapping[str, str],
-    dry_run: bool = False, quiet: bool = False,
+    quiet: bool = False,
 ) -> tuple[Command, ...]:
-    """One command a step. `replaced`: project -> address to take its file from, in place of the lock's.
-
-    A dry run leaves out what is built: its metadata could only be had by building it on the step before.
-    """
-    options = (*(("--dry-run",) if dry_run else ()), *(("--quiet",) if quiet else ()))
+    """One command a step. `replaced`: project -> address to take its file from, in place of the lock's."""
+    options = ("--quiet",) if quiet else ()
     return tuple(
         Command(
             words=(*installer.words, *CHECKED, *(("--no-build-isolation",) if step.build else ()), *options,
@@ -47,7 +44,7 @@ def plan_commands(
             text=text_of(step, installer, replaced),
             environment=installer_environment(environ),
         )
-        for step in steps if not (dry_run and step.build)
+        for step in steps
     )
 
 

@@ -20,6 +20,7 @@ class Interpreter:
     externally_managed: bool        # PEP 668: its files belong to a package manager
     has_pip: bool
     markers: tuple[tuple[str, str], ...]  # PEP 508 environment, sorted
+    sites: tuple[str, ...] = ()     # folders that packages are installed into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +50,32 @@ class Command:
     file: Path                      # the lockfile it installs
     text: str | None
     environment: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """One package of the environment, as its record says."""
+
+    name: str                       # normalised
+    version: str | None
+    url: str | None                 # of direct_url.json; None: from an index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a sync does about one pin."""
+
+    action: str                     # "install", "change" or "keep"
+    name: str
+    installed: str | None           # version that is there
+    locked: str                     # version, or the URL where that says none
+    build: bool                     # of the second step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A whole sync."""
+
+    prefix: str
+    installer: str                  # "uv" or "pip"
+    changes: tuple[Change, ...]

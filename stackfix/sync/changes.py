@@ -1,0 +1,57 @@
+"""What a sync would change: the lock against what is installed. Asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion
+
+from stackfix.sync.pylock import marker_holds
+from stackfix.sync.records import Change, Installed, Interpreter, Step
+from stackfix.write.read import wheel_version
+from stackfix.write.records import Entry
+
+
+def plan_changes(
+    steps: tuple[Step, ...], installed: Mapping[str, Installed], interpreter: Interpreter, installer: str,
+) -> tuple[Change, ...]:
+    """One for each pin that holds for the interpreter, in the order of the lock. What is not in the lock stays."""
+    return tuple(change for step in steps for change in changes_of(step, installed, interpreter, installer))
+
+
+def changes_of(
+    step: Step, installed: Mapping[str, Installed], interpreter: Interpreter, installer: str,
+) -> Iterator[Change]:
+    """The changes of one step."""
+    for entry in step.entries:
+        where = f"{step.path.name} line {entry.line}"
+        if entry.marker is not None and not marker_holds(entry.marker, where, interpreter):
+            continue
+        before = installed.get(entry.name)
+        action = "install" if before is None else "keep" if is_met(entry, before, installer) else "change"
+        yield Change(
+            action=action, name=entry.name, installed=before.version if before else None,
+            locked=entry.version or wheel_version(entry.url or "") or entry.url or "", build=step.build,
+        )
+
+
+def is_met(entry: Entry, installed: Installed, installer: str) -> bool:
+    """Whether the installer leaves what is there: uv wants a pin by URL from that URL, pip goes by its version."""
+    if entry.url is not None and installer == "uv":
+        return installed.url == entry.url
+    version = entry.version or wheel_version(entry.url or "")
+    if version is None or installed.version is None:
+        return False
+    try:
+        return SpecifierSet(f"=={version}").contains(installed.version, prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return installed.version == version
+
+
+def describe(change: Change) -> str:
+    """`change numpy 2.0.0 -> 1.26.4`."""
+    built = " (second step, built from source)" if change.build and change.action != "keep" else ""
+    if change.action == "change":
+        return f"change {change.name} {change.installed or 'of unknown version'} -> {change.locked}{built}"
+    return f"{change.action} {change.name} {change.installed if change.action == 'keep' else change.locked}{built}"

@@ -1,0 +1,23 @@
+"""`stackfix sync` as a command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.cli_world import Say, World
+from tests.judges.command import run
+
+LOCK = "filelock==3.12.0 --hash=sha256:" + "0" * 64 + "\n"
+
+
+def test_a_dry_run_prints_the_changes_and_asks_nobody(world: World, say: Say) -> None:
+    assert run([sys.executable, "-m", "venv", "--without-pip", "env"], cwd=Path.cwd()).status == 0
+    Path("requirements.txt").write_text(LOCK)
+    said = say("sync", "--prefix", "env", "--dry-run", "--flash-attn-source", "http://127.0.0.1:9")
+    assert (said.status, said.out) == (0, "install filelock 3.12.0\n"), said
+    document = say("sync", "--prefix", "env", "--dry-run", "--json").json
+    assert document["changes"] == [
+        {"action": "install", "name": "filelock", "installed": None, "locked": "3.12.0", "build": False}]
+    assert (document["dry_run"], document["prefix"]) == (True, str(Path("env").absolute()))
+    assert world.asked == []
