@@ -155,7 +155,7 @@ def test_a_miss_says_what_was_tried_in_order(world: Written) -> None:
 def test_what_a_winner_shadows(world: Written) -> None:
     world.add("/a/libtop.so", runpath="/good").add("/bad/libx.so").add("/good/libx.so").add("/lib64/libx.so")
     environment = replace(ENVIRONMENT, library_path="/bad")
-    process = Process(opened(world, "/a/libtop.so", environment).state, world)
+    process = Process(opened(world, "/a/libtop.so", environment).state, world, {})
     requester = process.objects[-1]
     found = list(Simulator(environment, world).search.hits("libx.so", requester, process, []))
     assert [(each.opened_as, each.via.step) for each in found] == [

@@ -56,6 +56,7 @@ class Simulator:
     def __init__(self, environment: LoaderEnvironment, files: Files, *, keep_going: bool = False) -> None:
         self.environment, self.files, self.keep_going = environment, files, keep_going
         self.search = self.make_search()
+        self._unique: tuple[tuple[tuple[str, int], ...], dict[str, int]] = ((), {})
 
     def make_search(self) -> Search:
         """What looks for libraries."""
@@ -64,6 +65,12 @@ class Simulator:
     def make_binder(self, process: Process) -> Binder:
         """What binds symbols."""
         return Binder(process)
+
+    def unique_of(self, state: ProcessState) -> dict[str, int]:
+        """The state's unique symbols by name; not made anew for each of many requests to one state."""
+        if self._unique[0] is not state.unique:
+            self._unique = (state.unique, dict(state.unique))
+        return self._unique[1]
 
     def make_loading(self, state: ProcessState) -> Loading:
         """What works one request off."""
@@ -79,7 +86,7 @@ class Loading:
 
     def __init__(self, simulator: Simulator, state: ProcessState) -> None:
         self.simulator, self.environment, self.search = simulator, simulator.environment, simulator.search
-        self.process = Process(state, simulator.files)
+        self.process = Process(state, simulator.files, simulator.unique_of(state))
         self.binder = simulator.make_binder(self.process)
         self.edges: list[Edge] = []
         self.failures: list[Failure] = []
@@ -110,12 +117,10 @@ class Loading:
         What stays behind of a failed dlopen are the names that it gave to older objects, which end later searches,
         and the unique symbols that it bound in them.
         """
-        known = {name for name, _ in state.unique}
-        kept = tuple((name, number) for name, number in self.process.unique.items()
-                     if number < self.process.start and name not in known)
+        kept = tuple((name, number) for name, number in self.process.unique_new.items() if number < self.process.start)
         objects = tuple(replace(old, names=tuple(new.names)) if old.names != tuple(new.names) else old
                         for old, new in zip(state.objects, self.process.objects, strict=False))
-        return replace(state, objects=objects, unique=(*state.unique, *kept))
+        return replace(state, objects=objects, unique=(*state.unique, *kept) if kept else state.unique)
 
     def fail(self, failure: Failure) -> None:
         """Stop, or note and go on."""

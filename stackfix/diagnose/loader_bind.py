@@ -203,6 +203,10 @@ class Binder:
 
     def unique_provider(self, name: str, found: Mapped, *, used: bool) -> Mapped:
         """The process's one copy of a STB_GNU_UNIQUE symbol: the first that was bound, whatever the scope (rule 9)."""
+        process = self.process
+        number = process.unique_before.get(name, process.unique_new.get(name))
+        if number is not None:
+            return process.objects[number]
         if used:
-            self.process.unique.setdefault(name, found.number)
-        return self.process.objects[self.process.unique.get(name, found.number)]
+            process.unique_new[name] = found.number
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stackfix.diagnose.records import FoundVia, LoadedObject, ProcessState
@@ -26,13 +27,19 @@ class Mapped:
     searchlist: tuple[int, ...] | None = None
     order: tuple[int, ...] | None = None
     scope: list[int] = field(default_factory=list)
-    symbols: Symbols | None = None      # opened when first asked; None again where they cannot be read
+    symbols: Symbols | None = None      # opened when first asked
+    record: LoadedObject | None = None  # what an earlier request left
 
     def answers_to(self, name: str) -> bool:
         """Source: _dl_name_match_p, which does not look at the soname: it is among the names once it was asked for."""
         return name in self.names or (name == self.path and not self.program)
 
     def freeze(self) -> LoadedObject:
+        """The object as a record; the earlier one where nothing has changed, for most never do."""
+        old = self.record
+        if old is not None and len(old.names) == len(self.names) and len(old.scope) == len(self.scope) \
+                and old.searchlist is self.searchlist and old.order is self.order:
+            return old
         return LoadedObject(
             path=self.path, origin=self.origin, identity=self.file.identity, real_path=self.file.real_path,
             elf=self.elf, names=tuple(self.names), loader=self.loader, program=self.program, dlopened=self.dlopened,
@@ -43,11 +50,11 @@ class Mapped:
 class Process:
     """Objects in the order of mapping, scopes, and the table of unique symbols."""
 
-    def __init__(self, state: ProcessState, files: Files) -> None:
+    def __init__(self, state: ProcessState, files: Files, unique: Mapping[str, int]) -> None:
         self.files = files
         self.objects = [thaw(number, each) for number, each in enumerate(state.objects)]
         self.global_scope = list(state.global_scope)
-        self.unique = dict(state.unique)
+        self.state, self.unique_before, self.unique_new = state, unique, dict[str, int]()
         self.start = len(self.objects)
 
     @property
@@ -79,7 +86,7 @@ class Process:
         """The state as a record."""
         return ProcessState(
             objects=tuple(each.freeze() for each in self.objects), global_scope=tuple(self.global_scope),
-            unique=tuple(self.unique.items()),
+            unique=(*self.state.unique, *self.unique_new.items()) if self.unique_new else self.state.unique,
         )
 
 
@@ -89,5 +96,5 @@ def thaw(number: int, record: LoadedObject) -> Mapped:
     return Mapped(
         number=number, path=record.path, origin=record.origin, file=file, elf=record.elf, names=list(record.names),
         loader=record.loader, program=record.program, dlopened=record.dlopened, via=record.found_via, new=False,
-        searchlist=record.searchlist, order=record.order, scope=list(record.scope),
+        searchlist=record.searchlist, order=record.order, scope=list(record.scope), record=record,
     )
