@@ -371,3 +371,8 @@ def test_addresses_are_named_nowhere_but_in_sources() -> None:
     for name in FILES:
         if name != "sources.toml":
             assert "://" not in (matrix_directory() / name).read_text(encoding="utf-8"), name
+
+
+def test_torch_before_2_3_takes_no_numpy_2() -> None:
+    assert "numpy<2" in needs("torch", "2.2.2")
+    assert "numpy<2" not in needs("torch", "2.3.0")
