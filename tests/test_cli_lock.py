@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli_world import ASKED, Say, World
+from tests.sources_servers import ok
+from tests.sources_servers import status as found
 
 BY_HAND = "numpy==1.26.4   # mine\n"
 
@@ -160,3 +162,20 @@ def test_an_error_in_the_only_stack_of_a_file_names_the_file(world: World, say: 
 
 def test_an_error_of_the_command_line_names_no_stack(world: World, say: Say) -> None:
     assert "stack" not in say("lock", *ASKED, "-r", "missing.in", "--json").json["error"]
+
+
+# -- pages that are none ---------------------------------------------------------------------------------------------
+
+LOGIN = b"<!DOCTYPE html><html><body><a href='/help'>help</a><form>Sign in</form></body></html>"
+
+
+@pytest.mark.parametrize("redirected", [False, True])
+def test_a_login_page_in_place_of_the_index(world: World, say: Say, *, redirected: bool) -> None:
+    page = ok(LOGIN, kind="text/html; charset=utf-8")
+    world.answers = {f"/simple/{name}/": page for name in world.projects}
+    if redirected:
+        world.answers = dict.fromkeys(world.answers, found("302 Found", "Location: /login")) | {"/login": page}
+    said = say("lock", *ASKED, "--json")
+    assert said.status == 3, said
+    assert said.json["error"]["code"] == "bad-index-page"
+    assert "is no index page: it lists no file of " in said.json["error"]["message"]

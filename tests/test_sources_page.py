@@ -224,3 +224,24 @@ def test_any_json_is_a_page_or_a_clear_error(files: object) -> None:
         read_all(parse(content))
     except BadPage as fault:
         assert "page of demo" in str(fault)  # noqa: PT017  # the other way out is no error at all
+
+
+@pytest.mark.parametrize("body", [
+    b"<html><body><form action='/login'>Sign in</form></body></html>", b"<html></html>",
+    b'<a href="https://h/other-1.0-py3-none-any.whl">other</a>', b'<a href="/demo/">demo</a>',
+    b'<a href="demonstration-1.0.tar.gz">another project</a>', b"<a href='http://[/demo-1.0.tar.gz'>x</a>",
+    b'<meta name="viewport" content="1.0"><a href="/demo-login.html">x</a>',
+])
+def test_html_that_lists_no_file_of_the_project_is_no_index_page(body: bytes) -> None:
+    with pytest.raises(BadPage, match="is no index page: it lists no file of demo; a login page answers so"):
+        parse(body, "text/html")
+
+
+@pytest.mark.parametrize(("body", "kind"), [
+    (b'<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.0"></head></html>', "text/html"),
+    (b'<a href="demo-1.0-py2.7.egg">only an old kind</a>', "text/html"),
+    (b'<a href="Demo-1.0.tar.bz2">only an old kind</a>', "text/html"),
+    (b'{"meta": {"api-version": "1.0"}, "name": "demo", "files": []}', "application/vnd.pypi.simple.v1+json"),
+])
+def test_a_legal_page_without_usable_files_has_none(body: bytes, kind: str) -> None:
+    assert parse(body, kind).version_strings() == ()

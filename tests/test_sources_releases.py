@@ -216,3 +216,11 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, open_source: O
 def test_a_source_of_no_known_kind_is_refused(source: str, open_source: Open) -> None:
     with pytest.raises(BadInput, match="--flash-attn-source"):
         open_source(source)
+
+
+def test_an_api_without_the_release_may_welcome_at_its_root(open_source: Open) -> None:
+    def reply(head: str) -> bytes:
+        return ok(b"<html>welcome</html>", kind="text/html") if path_of(head) == "/" else status("404 No")
+
+    with RawServer(reply) as server:
+        assert open_source(server.url).assets(("2.5.8",)) == {"2.5.8": ()}

@@ -89,6 +89,13 @@ class BadPage(Unreachable):
         self.project, self.index = project, index
 
 
+class NoIndexPage(BadPage):
+    """HTML that says nothing of the project: a login, a portal, a welcome."""
+
+    def __init__(self, project: str, index: str) -> None:
+        super().__init__(project, index, f"is no index page: it lists no file of {project}; a login page answers so")
+
+
 class BadMetadata(Unreachable):
     """Metadata of one file that is missing, damaged, or about something else."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from stackfix.sources.address import resolve_link
-from stackfix.sources.errors import BadPage
+from stackfix.sources.errors import BadPage, NoIndexPage
 from stackfix.sources.page_json import Decoded, Entries, Entry, read_json
 from stackfix.sources.records import IndexFile
 
@@ -117,7 +117,7 @@ def parse_page(content: bytes, content_type: str, *, project: str, index: str, u
         if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
             entries = _json_entries(content, project)
         elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
-            entries = _html_entries(content, url)
+            entries = _html_entries(content, url, project, index)
         else:
             raise BadPage(project, index, f"is of the type {kind[:80]!r}, which is no index page")
     except ValueError as fault:
@@ -135,8 +135,8 @@ def _json_entries(content: bytes, project: str) -> Entries:
     return entries
 
 
-def _html_entries(content: bytes, url: str) -> Entries:
-    from stackfix.sources.page_html import entries_of
+def _html_entries(content: bytes, url: str, project: str, index: str) -> Entries:
+    from stackfix.sources.page_html import entries_of, names_file
 
     if len(content) > _HTML_LIMIT:
         raise ValueError(f"is HTML of more than {_HTML_LIMIT} bytes")
@@ -146,6 +146,9 @@ def _html_entries(content: bytes, url: str) -> Entries:
         raise ValueError("is no HTML")
     if version is not None:
         _check_version(version)
+    elif not names_file(text, project):
+        # a page that states its version may be empty; one of a captive portal or a login is no word on the project
+        raise NoIndexPage(project, index)
     return Decoded(entries)
 
 

@@ -15,6 +15,7 @@ _TAG = re.compile(r"(a|base|meta)(?=[\s/>])", re.IGNORECASE)
 _STOP = re.compile(r"[>\"']")
 _ATTRIBUTE = re.compile(r"([^\s=>\"'/]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?")
 _SUFFIXES = (".whl", ".tar.gz", ".zip")
+_OTHER_KINDS = (".egg", ".exe", ".msi", ".rpm", ".deb", ".dmg", ".tar", ".tar.bz2", ".tar.xz", ".tar.Z", ".tgz")
 
 
 def entries_of(text: str, url: str) -> tuple[list[dict[str, object]], str | None]:
@@ -33,14 +34,22 @@ def entries_of(text: str, url: str) -> tuple[list[dict[str, object]], str | None
     return entries, version
 
 
+def names_file(text: str, project: str) -> bool:
+    """Whether the page links to any file of the project (normalised), of a kind that is read or of an older one."""
+    for name, attributes in tags(text):
+        filename = _filename(attributes["href"]) if name == "a" and "href" in attributes else None
+        if filename is not None and filename.endswith((*_SUFFIXES, *_OTHER_KINDS)):
+            spelled = re.sub(r"[-_.]+", "-", filename.rpartition("/")[2]).lower()
+            if spelled.startswith(f"{project}-"):
+                return True
+    return False
+
+
 def entry_of(attributes: dict[str, str], base: str) -> dict[str, object] | None:
     """What one anchor says of a file, None when it links to something else."""
     target, _, fragment = attributes["href"].strip().partition("#")
-    try:
-        filename = unquote(urlsplit(target).path.rpartition("/")[2])
-    except ValueError:
-        return None
-    if not filename.endswith(_SUFFIXES):
+    filename = _filename(target)
+    if filename is None or not filename.endswith(_SUFFIXES):
         return None
     entry: dict[str, object] = {"filename": filename, "url": _joined(base, target), "hashes": hash_in(fragment)}
     if attributes.get("data-requires-python"):
@@ -51,6 +60,14 @@ def entry_of(attributes: dict[str, str], base: str) -> dict[str, object] | None:
     if advertised is not None and advertised.lower() != "false":
         entry["core-metadata"] = hash_in(advertised) or True
     return entry
+
+
+def _filename(href: str) -> str | None:
+    """The last part of the address's path, None where it is no address."""
+    try:
+        return unquote(urlsplit(href.strip()).path.rpartition("/")[2])
+    except ValueError:
+        return None
 
 
 def hash_in(text: str) -> dict[str, str]:

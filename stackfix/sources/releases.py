@@ -18,7 +18,7 @@ from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
 from stackfix.sources.address import parse_address, resolve_link, shown, without_credentials
 from stackfix.sources.cache import Cache
-from stackfix.sources.errors import BadPage, BadRelease, NotAllowedOffline, RateLimited
+from stackfix.sources.errors import BadPage, BadRelease, NoIndexPage, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
 from stackfix.sources.records import IndexSettings, ReleaseAsset
 from stackfix.sources.transport import Limits, Response, Sink, Transport, refused
@@ -163,6 +163,8 @@ class WebReleases:
             page = parse_page(answer.body, answer.headers.get("content-type", ""), project=PROJECT,
                               index=without_credentials(self._base), url=answer.url)
             files = [file for text in page.version_strings() for file in page.files(text) if file.is_wheel]
+        except NoIndexPage:
+            return None         # whatever a server of the API says at its root
         except BadPage as fault:
             raise BadRelease(shown(url), f"neither a release API nor a list of wheels: it {fault.reason}") from None
         return {version: tuple(
