@@ -376,3 +376,13 @@ def test_addresses_are_named_nowhere_but_in_sources() -> None:
 def test_torch_before_2_3_takes_no_numpy_2() -> None:
     assert "numpy<2" in needs("torch", "2.2.2")
     assert "numpy<2" not in needs("torch", "2.3.0")
+
+
+def test_extensions_belong_to_the_torch_that_their_makers_name() -> None:
+    assert needs("torchtext", "0.18.0") == {"torch<2.4"}
+    assert needs("torchcodec", "0.9.1") == {"torch==2.9.*"}
+    assert needs("torchcodec", "0.5") == {"torch==2.7.*"}
+    assert needs("torchcodec", "0.12.0") == {"torch>=2.11"}
+    assert needs("fbgemm-gpu", "1.4.2") == {"torch==2.9.*"}
+    unread = (*query.rules_for(MATRIX, "torchcodec", "0.17.0"), *query.rules_for(MATRIX, "fbgemm-gpu", "1.9.0"))
+    assert {rule.confidence for rule in unread} == {"low"}

@@ -410,3 +410,29 @@ def test_many_lines_on_one_project_are_each_held_against_its_versions_once() -> 
     )
     assert pins(found)["numpy"] == "2.1"
     assert compared < 100 * len(projects()["numpy"]) * 3
+
+
+@pytest.mark.parametrize(("requires", "tags", "told"), [
+    (("torch>=2.0",), wheel_tags(("3.10",)), True),
+    (("torch>=2.0,<2.4",), wheel_tags(("3.10",)), False),
+    (("torch==2.3.1",), wheel_tags(("3.10",)), False),
+    (("torch>=2.0",), ("py3-none-any",), False),
+    (("filelock",), wheel_tags(("3.10",)), False),
+    (('torch ; extra == "torch"',), wheel_tags(("3.10",)), False),
+])
+def test_compiled_extension_for_an_unnamed_torch_is_told(
+    requires: tuple[str, ...], tags: tuple[str, ...], told: bool,
+) -> None:
+    world = projects()
+    world["extension"] = {"1.0": Release(requires=requires, tags=tags, extras=("torch",))}
+    found = lock(asked("extension[torch]", torch="==2.3.1"), FakeIndex(world))
+    assert any("extension 1.0 holds compiled code" in note for note in found.notes) is told
+
+
+def test_compiled_extension_that_the_matrix_knows_is_not_told() -> None:
+    world = projects()
+    world["extension"] = {"1.0": Release(requires=("torch>=2.0",), tags=wheel_tags(("3.10",)))}
+    for confidence, told in (("high", False), ("low", True)):
+        matrix = replace(MATRIX, rules=(rule("extension", ">=0", "torch>=2.3", confidence=confidence),))
+        notes = lock(asked("extension", torch="==2.3.1"), FakeIndex(world), matrix=matrix).notes
+        assert any("holds compiled code" in note for note in notes) is told

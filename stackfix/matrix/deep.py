@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from stackfix.matrix.records import Matrix
 
 # Packages that a rule may name though no row of the matrix lists their versions.
-RULED = frozenset({"torch", "transformers", "flash-attn"})
+RULED = frozenset({"torch", "transformers", "flash-attn", "numpy", "torchtext", "torchcodec", "fbgemm-gpu"})
 
 
 def deep_faults(matrix: Matrix) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from packaging.specifiers import SpecifierSet
+
 from stackfix.matrix import query
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
@@ -12,6 +14,7 @@ from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise
+from stackfix.resolve.question import TORCH
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
 from stackfix.sources.errors import SdistNeedsBuild
@@ -85,9 +88,36 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"
+    yield from _unchecked_extensions(evidence, closure)
     yield from _other_cuda(closure)
     yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
+
+
+def _unchecked_extensions(evidence: Evidence, closure: Closure) -> Iterator[str]:
+    """Compiled code against a torch that neither metadata nor the matrix names."""
+    build = closure.problem.build
+    for name, candidate in sorted(closure.chosen.items()):
+        file = candidate.files[0]
+        compiled = file.is_wheel and not candidate.direct and not file.filename.endswith("-none-any.whl")
+        if name == TORCH or name in evidence.tied_to_torch or not compiled:
+            continue
+        needs = [need for need in closure.problem.dependencies(candidate) if need.name == TORCH]
+        rules = [
+            rule for rule in query.rules_for(evidence.matrix, name, candidate.text)
+            if normalise(rule.needs[: len(TORCH) + 1].rstrip("<>=!~ ")) == TORCH
+        ]
+        unbounded = bool(needs) and not any(_bounds_above(need.specifier) for need in needs)
+        if any(rule.confidence != "low" for rule in rules) or not (rules or unbounded):
+            continue
+        yield (
+            f"{candidate.label} holds compiled code, and its metadata does not say which torch it was built for;"
+            f" nobody checked that it fits torch {build.version}"
+        )
+
+
+def _bounds_above(specifier: SpecifierSet) -> bool:
+    return any(part.operator in {"==", "===", "~=", "<", "<="} for part in specifier)
 
 
 def _other_cuda(closure: Closure) -> Iterator[str]:
