@@ -5,8 +5,8 @@ Source: elf/dl-lookup.c of glibc 2.36 (check_match, do_lookup_x, do_lookup_uniqu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from stackfix.diagnose.loader_process import Mapped, Process
 from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, Binding, MissingSymbol, Unjudged
@@ -21,6 +21,9 @@ class Found(NamedTuple):
     provider: Mapped
     unique: bool
     crash: bool = False
+
+
+Probe: TypeAlias = tuple[Mapped, Callable[[str, int], Sequence[DefinedSymbol]]]     # and its Symbols.named
 
 
 class NoSymbols:
@@ -48,8 +51,7 @@ class Binder:
         self.missing: list[MissingSymbol] = []
         self.deferred: list[MissingSymbol] = []
         self.unjudged: list[Unjudged] = []
-        self._hashes: dict[str, int] = {}
-        self._scopes: dict[tuple[int, ...], list[Mapped]] = {}
+        self._scopes: dict[tuple[int, ...], list[Probe]] = {}
         self._known: dict[tuple[int, ...], dict[tuple[str, str | None, str | None, bool], Found | None]] = {}
 
     def references(self, symbols: Symbols) -> Iterable[UndefinedSymbol]:
@@ -78,8 +80,8 @@ class Binder:
         except BadElf as error:
             self.give_up(object_, error)
             return
-        scope = self.scope_of(object_)
-        known = self._known.setdefault(tuple(each.number for each in scope), {})
+        key_of_scope, scope = self.scope_of(object_)
+        known = self._known.setdefault(key_of_scope, {})
         lost: list[UndefinedSymbol] = []
         crashed: set[UndefinedSymbol] = set()
         at_once: frozenset[str] | None = None
@@ -129,8 +131,11 @@ class Binder:
                                  deferred=waits, crash=by_name[key] in crashed)
             (self.deferred if waits else self.missing).append(miss)
 
-    def scope_of(self, object_: Mapped) -> list[Mapped]:
-        """Objects to look through, in order, each once: its search lists one after the other (rule 9)."""
+    def scope_of(self, object_: Mapped) -> tuple[tuple[int, ...], list[Probe]]:
+        """Objects to look through, in order, each once: its search lists one after the other (rule 9).
+
+        With the key under which the scope's results are kept.
+        """
         objects, numbers = self.process.objects, list[int]()
         for place in object_.scope:
             if place == OWN_SCOPE:
@@ -140,20 +145,19 @@ class Binder:
             else:
                 numbers.extend(objects[place].searchlist or ())
         key = tuple(dict.fromkeys(numbers))
-        return self._scopes.setdefault(key, [objects[number] for number in key])
+        if key not in self._scopes:
+            self._scopes[key] = [(objects[number], self.symbols_of(objects[number]).named) for number in key]
+        return key, self._scopes[key]
 
-    def look_up(self, wanted: UndefinedSymbol, scope: Sequence[Mapped]) -> Found | None:
+    def look_up(self, wanted: UndefinedSymbol, scope: list[Probe]) -> Found | None:
         """The first definition in scope that will do."""
-        name = wanted.name
-        hashed = self._hashes.get(name)
-        if hashed is None:
-            hashed = self._hashes[name] = gnu_hash(name)
-        for object_ in scope:
-            symbols = object_.symbols or self.symbols_of(object_)
+        name, hashed = wanted.name, gnu_hash(wanted.name)
+        for place, (object_, named) in enumerate(scope):
             try:
-                offered = symbols.named(name, hashed)
+                offered = named(name, hashed)
             except BadElf as error:
                 self.give_up(object_, error)
+                scope[place] = object_, NoSymbols().named
                 continue
             if offered:
                 found = self.match(wanted, offered, object_)
