@@ -44,6 +44,7 @@ class MappedSymbols:
         layout, self.gnu = self.layout, False
         self.buckets = self.first = self.known = self.bucket_at = self.bloom = self.bloom_mask = 0
         self._undefined: list[UndefinedSymbol] | None = None
+        self._unique: list[UndefinedSymbol] | None = None
         gnu, old = self.dynamic.table(DT_GNU_HASH), self.dynamic.table(DT_HASH)
         if gnu is not None:
             self.gnu = True
@@ -96,16 +97,17 @@ class MappedSymbols:
 
     def unique(self) -> Sequence[UndefinedSymbol]:
         """Its own STB_GNU_UNIQUE symbols, found in a strided copy of the st_info bytes: one byte a symbol."""
-        count = self._count()
-        if self.symbols is None or not count:
-            return ()
+        if self._unique is not None:
+            return self._unique
+        count = self._count() if self.symbols is not None else 0
         place, found = 4 if self.layout.bits == 64 else 12, list[UndefinedSymbol]()
         for first in range(0, count, STEP):
             size = min(STEP, count - first) * self.entry_size
-            infos = self.layout.take(self.symbols + first * self.entry_size, size)[place::self.entry_size]
+            infos = self.layout.take((self.symbols or 0) + first * self.entry_size, size)[place::self.entry_size]
             if max(infos) >= 0xA0:
                 found += [self._wanted(index, self._entry(index)[0], weak=False)
                           for index, info in enumerate(infos, first) if info >> 4 == 10]
+        self._unique = found
         return found
 
     def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
