@@ -241,3 +241,37 @@ def test_row_of_low_confidence_is_told() -> None:
 def test_asset_of_another_torch_or_no_asset_at_all(file: str) -> None:
     assert cuda_tag_if_fits(file, "2.6.3", torch_build("2.3.1", "12.1", "12.1.1")) is None
     assert cuda_tag_if_fits(F26, "2.6.3", torch_build("2.3.1", "12.1", "12.1.1")) == "123"
+
+
+def test_left_out_for_the_gpu_says_so_and_names_no_stack_with_the_same_defect() -> None:
+    matrix = replace(MATRIX, torch=tuple(replace(b, gpu_archs=("sm_75", *b.gpu_archs)) for b in MATRIX.torch))
+    note = next(n for n in lock(wanted(torch="==2.3.*", gpu_archs=("sm_75",)), matrix=matrix).notes if "left out" in n)
+    assert "its wheels for torch 2.3.1 (CUDA 12.1), Python 3.10 on linux-64 have no code for sm_75" in note
+    assert "nearest" not in note
+    error = refusal(wanted(torch="==2.3.1", gpu_archs=("sm_75",), flash_attn="==2.5.8"), matrix=matrix)
+    assert any("wheels of flash-attn 2.5.8 for torch 2.3" in cause.text and "have no code for sm_75" in cause.text
+               for cause in error.causes)
+    assert not any("has no prebuilt wheel" in cause.text for cause in error.causes)
+
+
+def test_another_python_of_the_same_torch_is_nearer_than_another_torch() -> None:
+    wheels = (
+        *MATRIX.flash_attn_wheels, flash_wheel("2.7.0", "cu12", "2.4", "3.12", abi=True),
+        flash_wheel("2.7.0", "cu12", "2.4", "3.11", abi=True),
+    )
+    found = lock(wanted(torch="==2.4.*"), matrix=replace(MATRIX, flash_attn_wheels=wheels))
+    note = next(note for note in found.notes if "left out" in note)
+    assert "is torch 2.4.1 with CUDA 12.4, Python 3.11 (flash-attn 2.7.0) or torch 2.3.1 with CUDA 12.1 (" in note
+
+
+def test_second_step_is_one_short_note_that_names_the_wheel() -> None:
+    file = "flash_attn-2.7.4.post1+cu12torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"
+    row = replace(flash_wheel("2.7.0", "cu12", "2.3", "3.10", hashed=False), file=file, version="2.7.4.post1")
+    rows = (row, replace(row, file=file.replace("cp310", "cp311"), python="3.11"))
+    matrix = replace(MATRIX, flash_attn_wheels=rows, flash_attn=(flash_release("2.7.4.post1"),))
+    world = projects()
+    world["flash-attn"]["2.7.4.post1"] = Release(tags=())
+    notes = [n for n in lock(wanted(pythons=("3.10", "3.11")), FakeIndex(world), matrix=matrix).notes if "step" in n]
+    assert len(notes) == 1
+    assert f"no sha256 of {file} (and of 1 more) can be had now: nobody answers" in notes[0]
+    assert len(notes[0]) < 200

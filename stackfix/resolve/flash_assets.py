@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from stackfix.matrix import query
-from stackfix.matrix.records import FlashAttnWheel, TorchBuild
+from stackfix.matrix.records import FlashAttnWheel, Matrix, TorchBuild
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import ReleaseAsset
 
@@ -57,6 +57,20 @@ def _python_of(file: str) -> str:
     """`3.11` of an asset name that matches."""
     digits = file[:-4].split("-")[2].removeprefix("cp")
     return f"{digits[0]}.{digits[1:]}"
+
+
+def has_code_for(matrix: Matrix, version: str, archs: Iterable[str]) -> bool:
+    """Whether wheels of a flash-attn release run on all these GPUs, as far as anybody read what they have code for."""
+    release = query.flash_attn_release(matrix, version)
+    return release is None or not release.gpu_archs or all(query.gpu_runs(release.gpu_archs, arch) for arch in archs)
+
+
+def lacking_archs(matrix: Matrix, wheels: Iterable[FlashAttnWheel], archs: tuple[str, ...]) -> tuple[str, ...]:
+    """GPUs for which the newest of these wheels has no code, where there are wheels and none runs on all GPUs."""
+    versions = list(dict.fromkeys(wheel.version for wheel in wheels))
+    if not versions or any(has_code_for(matrix, version, archs) for version in versions):
+        return ()
+    return tuple(arch for arch in archs if not has_code_for(matrix, versions[0], (arch,)))
 
 
 def wheel_of_row(row: FlashAttnWheel) -> FlashWheel:

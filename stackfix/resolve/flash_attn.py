@@ -15,7 +15,14 @@ from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.flash_assets import FlashWheel, first_of_each, listed_wheels, wheel_of_row, worth_asking
+from stackfix.resolve.flash_assets import (
+    FlashWheel,
+    first_of_each,
+    has_code_for,
+    listed_wheels,
+    wheel_of_row,
+    worth_asking,
+)
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Target, WheelHashDisagreement
@@ -30,6 +37,7 @@ class FlashPlan:
     wheels: Mapping[Target, FlashWheel]
     sdists: Mapping[Target, Candidate]          # second step
     left_out: tuple[Target, ...]
+    expected: Mapping[Target, str]              # names of the wheels that the sdists stand in for
     unhashed: tuple[str, ...]                   # newer versions whose fitting wheel has no hash that could be had
 
     def covers(self, target: Target) -> bool:
@@ -100,13 +108,11 @@ class FlashAttn:
         parsed = parse_version(version)
         if parsed is None or not all(admits(specifier, parsed) for specifier in wanted):
             return False
-        release = query.flash_attn_release(self._evidence.matrix, version)
-        if release is None:
-            return False
-        if release.gpu_archs and not all(query.gpu_runs(release.gpu_archs, arch) for arch in archs):
+        matrix = self._evidence.matrix
+        if query.flash_attn_release(matrix, version) is None or not has_code_for(matrix, version, archs):
             return False
         torch = parse_version(build.version)
-        for rule in query.rules_for(self._evidence.matrix, "flash-attn", version):
+        for rule in query.rules_for(matrix, "flash-attn", version):
             needed = parse_requirement(rule.needs)
             if needed and torch and normalise(needed.name) == "torch" and not admits(needed.specifier, torch):
                 return False
@@ -129,6 +135,7 @@ class FlashAttn:
         """The plan for one version; none where no target could be given it."""
         wheels: dict[Target, FlashWheel] = {}
         sdists: dict[Target, Candidate] = {}
+        expected: dict[Target, str] = {}
         for target, found in fitting.items():
             wheel = found.get(version)
             if wheel is None:
@@ -138,9 +145,12 @@ class FlashAttn:
                 wheels[target] = wheel
             elif sdist is not None:
                 sdists[target] = sdist
+                expected[target] = wheel.file
         left_out = tuple(target for target in fitting if target not in wheels and target not in sdists)
         if wheels or sdists:
-            yield FlashPlan(version=version, wheels=wheels, sdists=sdists, left_out=left_out, unhashed=())
+            yield FlashPlan(
+                version=version, wheels=wheels, sdists=sdists, left_out=left_out, expected=expected, unhashed=(),
+            )
 
     def _sdist(self, version: str, target: Target) -> Candidate | None:
         """The hashed sdist of the version on the index, whose build fetches the wheel."""

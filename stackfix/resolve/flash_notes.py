@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_assets import has_code_for, lacking_archs
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import Target
@@ -32,24 +34,30 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     if plan is None:
         return
     if plan.unhashed:
-        why = f" ({flash.unreachable})" if flash.unreachable is not None else ""
         yield (
             f"flash-attn {plan.unhashed[0]} is newer and would fit, but the sha256 of its wheel is neither known to the"
-            f" matrix nor obtainable now{why}"
+            f" matrix nor obtainable now{_why_not(flash)}"
         )
-    yield from _plan_notes(plan, flash)
-
-
-def _plan_notes(plan: FlashPlan, flash: FlashAttn) -> Iterator[str]:
-    for target in sorted(plan.sdists):
-        why = f": {flash.unreachable}" if flash.unreachable is not None else ""
-        yield (
-            f"flash-attn {plan.version} for {words(target)} is the second step: its wheel exists, but its sha256 is"
-            f" neither known nor obtainable now{why}"
-        )
+    yield from _second_step(plan, flash)
     for target, wheel in sorted(plan.wheels.items()):
         if wheel.row is not None and wheel.row.confidence == "low":
             yield f"the hash of {wheel.file} ({words(target)}) is known with low confidence ({wheel.row.source})"
+
+
+def _second_step(plan: FlashPlan, flash: FlashAttn) -> Iterator[str]:
+    """One note for all targets: they have one version and one cause."""
+    files = [plan.expected[target] for target in sorted(plan.sdists)]
+    if files:
+        more = f" (and of {len(files) - 1} more)" if len(files) > 1 else ""
+        yield (
+            f"flash-attn {plan.version} is the second step: no sha256 of {files[0]}{more} can be had now"
+            f"{_why_not(flash)}"
+        )
+
+
+def _why_not(flash: FlashAttn) -> str:
+    """`: the host name … cannot be resolved`, without the operating system's words for it."""
+    return f": {flash.unreachable.reason.partition(' (')[0]}" if flash.unreachable is not None else ""
 
 
 def words(target: Target) -> str:
@@ -58,34 +66,67 @@ def words(target: Target) -> str:
 
 
 def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
-    """That flash-attn is left out, and the nearest stack that has it."""
+    """That flash-attn is left out, why, and the nearest stacks that have it."""
     places = " and ".join(words(target) for target in targets)
-    stack = solved.stack
+    stack, archs = solved.stack, solved.question.request.gpu_archs
     torch = f"torch {stack.text} ({cuda_words(stack.cuda)})"
-    text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
-    nearest = _nearest_stack(evidence, solved, targets[0])
-    if nearest is None:
-        return f"{text}; the matrix knows no stack that has one for this platform"
-    build, version, python = nearest
-    other = "" if python == targets[0].python else f", Python {python}"
-    stack_words = f"torch {build.version} with {cuda_words(build.cuda)}{other}"
-    return f"{text}; the nearest stack that has one is {stack_words} (flash-attn {version})"
+    build = stack.builds[targets[0].platform]
+    wheels = query.flash_attn_wheels_for(evidence.matrix, build, targets[0].python, targets[0].platform)
+    lacking = lacking_archs(evidence.matrix, wheels, archs)
+    if lacking:
+        text = f"flash-attn is left out: its wheels for {torch}, {places} have no code for {', '.join(lacking)}"
+    else:
+        text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
+    nearest = " or ".join(_nearest_stacks(evidence, solved, targets[0]))
+    if not nearest:
+        gpus = f" with code for {', '.join(archs)}" if archs else ""
+        return f"{text}; the matrix knows no stack for this platform that has one{gpus}"
+    return f"{text}; the nearest stack that has one is {nearest}"
 
 
-def _nearest_stack(evidence: Evidence, solved: Solved, target: Target) -> tuple[TorchBuild, str, str] | None:
-    """Build, flash-attn version and Python of the nearest stack with a wheel: by torch minor, the same Python first."""
-    builds = query.builds(evidence.matrix, platform=target.platform, index=query.DEFAULT_INDEX)
+def _nearest_stacks(evidence: Evidence, solved: Solved, target: Target) -> Iterator[str]:
+    """The nearest stacks with a wheel that runs on the GPUs: this torch with another Python, another torch with this.
+
+    Where there is neither, another torch with another Python.
+    """
+    found = sorted(_stacks_with_wheel(evidence, solved, target), key=lambda near: near.distance)
+    own = query.minor_of(solved.stack.text)
+    same_torch = [near for near in found if query.minor_of(near.build.version) == own]
+    same_python = [near for near in found if near.python == target.python]
+    for near in (*same_torch[:1], *same_python[:1]) or found[:1]:
+        other = "" if near.python == target.python else f", Python {near.python}"
+        yield f"torch {near.build.version} with {cuda_words(near.build.cuda)}{other} (flash-attn {near.version})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Near:
+    build: TorchBuild
+    python: str
+    version: str                    # of flash-attn
+    distance: tuple[int, int, int]  # in minors of torch and of Python; then newest first
+
+
+def _stacks_with_wheel(evidence: Evidence, solved: Solved, target: Target) -> Iterator[_Near]:
+    matrix, archs = evidence.matrix, solved.question.request.gpu_archs
+    builds = query.builds(matrix, platform=target.platform, index=query.DEFAULT_INDEX)
     minors = list(dict.fromkeys(query.minor_of(build.version) for build in builds))
     own = query.minor_of(solved.stack.text)
     here = minors.index(own) if own in minors else 0
-    found: list[tuple[tuple[bool, int, int], TorchBuild, str, str]] = []
     for order, build in enumerate(builds):
-        distance = abs(minors.index(query.minor_of(build.version)) - here)
+        if not _runs_torch(build, archs):
+            continue
         for python in build.pythons:
-            wheels = query.flash_attn_wheels_for(evidence.matrix, build, python, target.platform)
-            if wheels:
-                found.append(((python != target.python, distance, order), build, wheels[0].version, python))
-    if not found:
-        return None
-    _, build, version, python = min(found, key=lambda entry: entry[0])
-    return build, version, python
+            wheels = query.flash_attn_wheels_for(matrix, build, python, target.platform)
+            version = next((wheel.version for wheel in wheels if has_code_for(matrix, wheel.version, archs)), None)
+            if version is not None:
+                away = abs(minors.index(query.minor_of(build.version)) - here)
+                distance = (away, abs(_minor(python) - _minor(target.python)), order)
+                yield _Near(build=build, python=python, version=version, distance=distance)
+
+
+def _runs_torch(build: TorchBuild, archs: tuple[str, ...]) -> bool:
+    return not build.gpu_archs or all(query.gpu_runs(build.gpu_archs, arch) for arch in archs)
+
+
+def _minor(python: str) -> int:
+    return int(python.partition(".")[2])

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
+from stackfix.matrix import query
 from stackfix.resolve.against import Reason, reasons_against, torch_reasons
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure, solve_closure
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_assets import lacking_archs
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import FLASH_ATTN, Question
@@ -85,7 +87,7 @@ def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: 
         found = _try_targets(evidence, flash, question, stack, targets)
         if isinstance(found, Solved):
             return found
-        last = last or found
+        last = found if last is None or _nearer(found, last) else last
         if found.clash is not None and "python" not in found.clash.depends_on():
             return found
     if last is not None:
@@ -96,6 +98,12 @@ def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: 
     return Refusal(stack=stack, reasons=(
         Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source="index page of torch"),
     ))
+
+
+def _nearer(found: Refusal, before: Refusal) -> bool:
+    """Whether a Python's refusal rests on more that was asked: less has to change there."""
+    asks = {asked for reason in before.reasons for asked in reason.asks}
+    return before.clash is None and asks < {asked for reason in found.reasons for asked in reason.asks}
 
 
 def _try_targets(
@@ -163,14 +171,27 @@ def no_wheel_reason(evidence: Evidence, question: Question, stack: Stack, target
     )
     build = stack.builds[targets[0].platform]
     abi = "" if build.cxx11_abi is None else f", {'new' if build.cxx11_abi else 'old'} C++ ABI"
-    says = (
-        f"flash-attn {wanted} has no prebuilt wheel for {{torch}} ({cuda_words(stack.cuda)}{abi}), {places}"
-        f"{_torch_of_wheels(evidence, question)}"
-    )
+    stack_words = f"{{torch}} ({cuda_words(stack.cuda)}{abi}), {places}"
+    lacking = tuple(dict.fromkeys(arch for target in targets for arch in _lacking(evidence, question, stack, target)))
+    if lacking:
+        gpus = [asked for asked in question.ask("gpu-arch") if asked.value in lacking]
+        says = f"wheels of flash-attn {wanted} for {stack_words} have no code for {', '.join(lacking)}"
+        return Reason(kind="matrix", asks=(*asks, *gpus), says=says, source="flash-attn releases of the matrix")
+    says = f"flash-attn {wanted} has no prebuilt wheel for {stack_words}{_torch_of_wheels(evidence, question)}"
     return Reason(
-        kind="matrix", asks=(*asks, *question.ask("gpu-arch")), says=says,
+        kind="matrix", asks=tuple(asks), says=says,
         source="flash-attn wheels of the matrix and, where it answered, of the release source",
     )
+
+
+def _lacking(evidence: Evidence, question: Question, stack: Stack, target: Target) -> tuple[str, ...]:
+    """GPUs for which no wheel that was asked for, and that fits otherwise, has code."""
+    build = stack.builds[target.platform]
+    wheels = [
+        wheel for wheel in query.flash_attn_wheels_for(evidence.matrix, build, target.python, target.platform)
+        if (version := parse_version(wheel.version)) and all(admits(a.specifier, version) for a in question.flash_attn)
+    ]
+    return lacking_archs(evidence.matrix, wheels, question.request.gpu_archs)
 
 
 def _torch_of_wheels(evidence: Evidence, question: Question) -> str:
