@@ -21,3 +21,11 @@ def test_a_dry_run_prints_the_changes_and_asks_nobody(world: World, say: Say) ->
         {"action": "install", "name": "filelock", "installed": None, "locked": "3.12.0", "build": False}]
     assert (document["dry_run"], document["prefix"]) == (True, str(Path("env").absolute()))
     assert world.asked == []
+
+
+def test_a_bad_hash_is_named_by_its_own_line(world: World, say: Say) -> None:
+    digest = "--hash=sha256:" + "0" * 64
+    Path("requirements.txt").write_text(f"# header\nfilelock==3.12.0 \\\n    {digest} \\\n    --hash=sha256:beef\n")
+    said = say("sync", "--python", sys.executable)
+    assert said.status == 2, said
+    assert "requirements.txt line 4: is not `--hash=sha256:`" in said.err

@@ -108,3 +108,11 @@ def test_other_machines_and_noise_before_the_answer() -> None:
     assert found.externally_managed
     assert found.has_pip
     assert found.sites == ("/x/lib",)
+
+
+def test_a_prefix_that_has_only_python3(tmp_path: Path) -> None:
+    path = fake_python(tmp_path)
+    only = path.rename(path.with_name("python3"))
+    assert find(prefix=str(tmp_path)) == only
+    both = fake_python(tmp_path)
+    assert find(prefix=str(tmp_path)) == both

@@ -49,7 +49,8 @@ def test_another_tools_lock() -> None:
     ("text", "line", "reason"),
     [
         ("a==1", 1, "a has no sha256"),
-        ("a==1 \\\n    --hash=sha256:00", 1, "64 hex digits"),
+        ("a==1 \\\n    --hash=sha256:00", 2, "64 hex digits"),
+        (f"a==1 \\\n    --hash=sha256:{A} \\\n    --hash=sha256:{A[:8]}", 3, "64 hex digits"),
         (f"a==1 --hash=md5:{A}", 1, "64 hex digits"),
         (f"a==1 --hash=sha256:{A.upper()}", 1, "64 hex digits"),
         (f"a==1 --hash=sha256:{A} --global-option=x", 1, "64 hex digits"),

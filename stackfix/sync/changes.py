@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from stackfix.sync.pylock import marker_holds
 from stackfix.sync.records import Change, Installed, Interpreter, Step
-from stackfix.write.read import wheel_version
 from stackfix.write.records import Entry
 
 
@@ -32,7 +32,7 @@ def changes_of(
         action = "install" if before is None else "keep" if is_met(entry, before, installer) else "change"
         yield Change(
             action=action, name=entry.name, installed=before.version if before else None,
-            locked=entry.version or wheel_version(entry.url or "") or entry.url or "", build=step.build,
+            locked=entry.version or version_in(entry.url or "") or entry.url or "", build=step.build,
         )
 
 
@@ -40,13 +40,20 @@ def is_met(entry: Entry, installed: Installed, installer: str) -> bool:
     """Whether the installer leaves what is there: uv wants a pin by URL from that URL, pip goes by its version."""
     if entry.url is not None and installer == "uv":
         return installed.url == entry.url
-    version = entry.version or wheel_version(entry.url or "")
+    version = entry.version or version_in(entry.url or "")
     if version is None or installed.version is None:
         return False
     try:
         return SpecifierSet(f"=={version}").contains(installed.version, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return installed.version == version
+
+
+def version_in(url: str) -> str | None:
+    """The public version in a wheel's file name, as its metadata has it; None for another file."""
+    file = unquote(urlsplit(url).path.rpartition("/")[2])
+    parts = file.split("-")
+    return parts[1].partition("+")[0] if file.endswith(".whl") and len(parts) in {5, 6} else None
 
 
 def describe(change: Change) -> str:

@@ -63,7 +63,11 @@ def find_executable(*, prefix: str | None, python: str | None, environ: Mapping[
 
 def in_prefix(prefix: Path) -> Path:
     """Where an environment keeps its Python."""
-    return prefix / "Scripts" / "python.exe" if os.name == "nt" else prefix / "bin" / "python"
+    if os.name == "nt":
+        return prefix / "Scripts" / "python.exe"
+    place = prefix / "bin" / "python"
+    beside = place.with_name("python3")     # all that /usr has on some systems
+    return beside if beside.is_file() and not place.is_file() else place
 
 
 def checked(path: Path, thing: str) -> Path:

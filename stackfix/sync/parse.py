@@ -22,6 +22,7 @@ PIN = re.compile(
     rf"(?P<name>{NAME})(?:\[(?P<extras>{NAME}(?:, ?{NAME})*)\])?"
     rf"(?: ?== ?(?P<version>{VERSION.pattern})| ?@ ?(?P<url>{URL.pattern}))(?: ?; ?(?P<marker>.+))?")
 HASH = re.compile(rf"--hash=sha256:(?P<digest>{SHA256.pattern})")
+BEFORE_OPTION = re.compile(r"\s+(?=--)")
 COMMENT = re.compile(r"(?:^|\s)#")
 HEADER_TARGET = re.compile(
     r"# This file is locked by stackfix for cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
@@ -36,6 +37,7 @@ class LogicalLine:
     number: int
     text: str
     comments: tuple[str, ...]
+    parts: tuple[tuple[int, str], ...]      # (number, text) of each line it was joined from
 
 
 def parse_requirements_lock(text: str, name: str) -> RequirementsLock:
@@ -62,7 +64,7 @@ def parse_requirements_lock(text: str, name: str) -> RequirementsLock:
 
 def logical_lines(text: str, name: str) -> Iterator[LogicalLine]:
     """Lines with their continuations joined; the comments before the first come with an empty text."""
-    number, parts, comments, continued = 0, [""], list[str](), False
+    parts, comments, continued = list[tuple[int, str]](), list[str](), False
     for position, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         comment = COMMENT.search(line)
@@ -71,23 +73,29 @@ def logical_lines(text: str, name: str) -> Iterator[LogicalLine]:
             raise BadInput(f"{name} line {position}", "a continued line ends without what it promised")
         if code:
             if not continued:
-                if comments or parts != [""]:
-                    yield LogicalLine(number=number, text=" ".join(parts).strip(), comments=tuple(comments))
-                number, parts, comments = position, [], []
+                if comments or parts:
+                    yield joined(parts, comments)
+                parts, comments = [], []
             continued = code.endswith("\\")
-            parts.append(code.rstrip("\\").strip())
+            parts.append((position, code.rstrip("\\").strip()))
         if comment:
             comments.append(line[comment.start():].strip())
     if continued:
-        raise BadInput(f"{name} line {number}", "the file ends within this line", "it may be cut off: lock again")
-    if comments or parts != [""]:
-        yield LogicalLine(number=number, text=" ".join(parts).strip(), comments=tuple(comments))
+        raise BadInput(f"{name} line {parts[0][0]}", "the file ends within this line", "it may be cut off: lock again")
+    if comments or parts:
+        yield joined(parts, comments)
+
+
+def joined(parts: list[tuple[int, str]], comments: list[str]) -> LogicalLine:
+    """One line of what was continued."""
+    return LogicalLine(number=parts[0][0] if parts else 0, text=" ".join(text for _, text in parts).strip(),
+                       comments=tuple(comments), parts=tuple(parts))
 
 
 def parse_entry(line: LogicalLine, name: str) -> Entry:
     """One pin. Raises BadInput where the line is not exactly a pin and its hashes."""
     where = f"{name} line {line.number}"
-    pin, *options = re.split(r"\s+(?=--)", line.text)
+    pin, *options = BEFORE_OPTION.split(line.text)
     match = PIN.fullmatch(pin) if len(pin) <= LONGEST else None
     if match is None:
         raise BadInput(where, f"is not `name==version` or `name @ URL`: {pin[:80]!r}",
@@ -96,7 +104,8 @@ def parse_entry(line: LogicalLine, name: str) -> Entry:
     for option in options:
         digest = HASH.fullmatch(option)
         if digest is None:
-            raise BadInput(where, f"is not `--hash=sha256:` with 64 hex digits: {option[:90]!r}")
+            number = next((number for number, part in line.parts if option in BEFORE_OPTION.split(part)), line.number)
+            raise BadInput(f"{name} line {number}", f"is not `--hash=sha256:` with 64 hex digits: {option[:90]!r}")
         digests.append(digest["digest"])
     if not digests:
         raise BadInput(where, f"{match['name']} has no sha256", "lock again: an unhashed file is never installed")
