@@ -121,7 +121,9 @@ def _tell(error: StackfixError, *, as_json: bool) -> int:
 
 
 def _tell_usage(error: click.ClickException, *, as_json: bool) -> int:
-    message = error.format_message()
+    from stackfix.report.redact import redacted
+
+    message = redacted(error.format_message())
     if as_json:
         document = {"schema_version": 1, "error": {"code": "usage", "message": message, "causes": [], "nearest": []}}
         click.echo(json.dumps(document, indent=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stackfix.errors import StackfixError
+from stackfix.report.redact import redacted
 from stackfix.resolve.records import Lock, NoConsistentStack, StackSummary
 
 Style = Callable[[str, str], str]       # (text, "bold" | "red" | "yellow" | "green" | "dim") -> text
@@ -44,11 +45,15 @@ def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
             f"{len(target.packages)} packages{second}"
         )
     for note in lock.notes:
-        yield f"{style('note:', 'yellow')} {note}"
+        yield f"{style('note:', 'yellow')} {redacted(note)}"
 
 
 def error_lines(error: StackfixError, style: Style, *, headline: str | None = None) -> Iterator[str]:
-    """`error:` line (`headline` in place of the error's own), the chain of causes, what can be done."""
+    """`error:` line (`headline` in place of the error's own), the causes, what can be done. No login is in it."""
+    yield from map(redacted, _error_lines(error, style, headline))
+
+
+def _error_lines(error: StackfixError, style: Style, headline: str | None) -> Iterator[str]:
     yield f"{style('error:', 'red')} {headline or error.what()}"
     if isinstance(error, NoConsistentStack):
         yield from _explanation(error, style)

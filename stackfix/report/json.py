@@ -8,14 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from stackfix.errors import StackfixError
+from stackfix.report.redact import redacted
 from stackfix.resolve.records import Cause, Lock, LockedPackage, NoConsistentStack, TargetLock
 
 SCHEMA_VERSION = 1
 
 
 def render_json(document: Mapping[str, Any]) -> str:
-    """The document as one indented JSON text with `schema_version` first."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
+    """The document as one indented JSON text with `schema_version` first and no login in it."""
+    return redacted(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False))
 
 
 def lock_document(
