@@ -58,3 +58,53 @@ def test_an_empty_value_stands_over_the_one_of_the_project_file() -> None:
     assert LockOptions(torch="").asks_for_a_stack()
     assert LockOptions(glibc="").over(LockOptions(glibc="2.28")).glibc == ""
     assert LockOptions().over(LockOptions(glibc="2.28", formats=("pylock",))).glibc == "2.28"
+
+
+# -- values that make no sense ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("--upgrade-package", "../x"), "--upgrade-package ../x: is not the name of a project"),
+    (("--upgrade-package", "numpy==1"), "--upgrade-package numpy==1: is not the name of a project"),
+    (("--constraint", "numpy[x]<2"), "a constraint cannot have extras: numpy[x]"),
+    (("-r", "missing.in"), "hint: check the name"),
+    (("-r", "-"), "-r -: standard input is not read"),
+    (("-r", "https://user:s3cret@127.0.0.1:9/r.in"), "names an address; only files are read"),
+    (("--matrix", "nonexistent"), "--matrix nonexistent: no such folder"),
+    (("--with", "idna @ https://user:s3cret@127.0.0.1:9/idna.whl"), "idna @ https://127.0.0.1:9/idna.whl"),
+    (("--with", "idna @@ https://user:s3cret@127.0.0.1:9/idna.whl"), "error: "),
+    (("--nope=https://user:s3cret@127.0.0.1:9/",), "error: "),
+], ids=lambda value: value if isinstance(value, str) else " ".join(value))
+def test_a_bad_value_is_refused_by_name(words: tuple[str, ...], says: str, world: World, say: Say) -> None:
+    said = say("lock", *ASKED, *words)
+    assert said.status == 2, said
+    assert says in said.err
+    told = say("lock", *ASKED, *words, "--json")
+    assert told.status == 2, told
+    assert "s3cret" not in said.err + said.out + told.err + told.out
+
+
+def test_renewing_what_is_not_locked_is_noted(world: World, say: Say) -> None:
+    assert say("lock", *ASKED).status == 0
+    said = say("lock", *ASKED, "--upgrade-package", "Numpy", "--upgrade-package", "Typing_Extensions")
+    assert said.status == 0
+    assert "note: --upgrade-package Numpy: the existing lock does not pin it" in said.err
+    assert "Typing_Extensions" not in said.err
+
+
+def test_a_cache_folder_that_is_a_file_is_said_once(world: World, say: Say) -> None:
+    Path("cache").write_text("")
+    said = say("lock", *ASKED, "--cache-dir", "cache")
+    assert said.status == 0, said
+    assert said.err.count("cannot be written") == 1
+    assert "cannot be written" not in say("lock", *ASKED, "--cache-dir", "cache", "-q").err
+
+
+def test_a_matrix_command_names_a_missing_folder(world: World, say: Say) -> None:
+    for words in (("show",), ("why", "torch=2.3"), ("check",)):
+        assert "--matrix nonexistent: no such folder" in say("matrix", *words, "--matrix", "nonexistent").err
+
+
+def test_showing_nothing_is_an_answer_of_no(world: World, say: Say) -> None:
+    assert say("matrix", "show", "torch=9.9").status == 1
+    assert say("matrix", "show", "torch=9.9", "--json").json["builds"] == []
+    assert say("matrix", "show", "torch=2.3").status == 0

@@ -11,7 +11,7 @@ import click
 
 from stackfix.cli.errors import InStack
 from stackfix.cli.options import CommonOptions, LockOptions, common_options, lock_options, take_common
-from stackfix.errors import StackfixError
+from stackfix.errors import BadInput, StackfixError
 
 if TYPE_CHECKING:
     from stackfix.resolve.records import Lock
@@ -76,7 +76,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
 
     formats = check_formats(options.formats)
     directory = Path("." if options.directory is None else options.directory)
-    request = read_request(options, kept=kept_pins(options, directory))
+    request = read_request(options, kept=kept_pins(options, directory, common))
     if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
@@ -92,15 +92,23 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
 
 
-def kept_pins(options: LockOptions, directory: Path) -> tuple[tuple[str, str], ...]:
-    """Pins of the existing lock, without those that are to be renewed."""
-    from stackfix.request.names import normalise
+def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> tuple[tuple[str, str], ...]:
+    """Pins of the existing lock, without those that are to be renewed. Raises BadInput for what names no project."""
+    from stackfix.request.names import is_name, normalise
     from stackfix.write.read import read_kept_pins
 
+    for name in options.upgrade_packages:
+        if not is_name(name):
+            raise BadInput(f"--upgrade-package {name}", "is not the name of a project",
+                           "name one alone; a version is asked for with --with")
     if options.upgrade:
         return ()
+    kept = read_kept_pins(directory, options.name)
+    for name in options.upgrade_packages if not common.quiet else ():
+        if not any(pin[0] == normalise(name) for pin in kept):
+            click.echo(f"note: --upgrade-package {name}: the existing lock does not pin it", err=True)
     renewed = {normalise(name) for name in options.upgrade_packages}
-    return tuple(pin for pin in read_kept_pins(directory, options.name) if pin[0] not in renewed)
+    return tuple(pin for pin in kept if pin[0] not in renewed)
 
 
 def show(outcomes: list[Outcome], common: CommonOptions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -25,19 +24,20 @@ MATRIX_OPTION = click.option("--matrix", "matrix_directory", metavar="DIR", help
 @common_options
 def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
     """The torch builds of the matrix, newest first; KEY=VALUE narrows: torch, cuda, platform, python, index."""
+    from stackfix.cli.wiring import matrix_folder
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
-    from stackfix.report.matrix import show_document, show_lines
+    from stackfix.report.matrix import show_document, show_lines, show_rows
 
     common = take_common(options)
-    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
+    matrix = load_matrix(matrix_folder(matrix_directory))
     wanted = parse_pairs(pairs, ("torch", "cuda", "platform", "python", "index"))
     if common.as_json:
         click.echo(render_json(show_document(matrix, wanted)))
     else:
         for line in show_lines(matrix, wanted):
             click.echo(line)
-    return 0
+    return 0 if show_rows(matrix, wanted) else 1
 
 
 @command.command("why")
@@ -46,6 +46,7 @@ def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -
 @common_options
 def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
     """Why one combination fits or does not: `torch=2.9 flash-attn=2.6.3 python=3.13`. From the matrix alone."""
+    from stackfix.cli.wiring import matrix_folder
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import why_document, why_lines
@@ -53,7 +54,7 @@ def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) ->
     from stackfix.resolve.why import why as judge
 
     common = take_common(options)
-    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
+    matrix = load_matrix(matrix_folder(matrix_directory))
     verdict = judge(matrix, parse_pairs(pairs, KEYS))
     if common.as_json:
         click.echo(render_json(why_document(verdict)))
@@ -69,16 +70,17 @@ def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) ->
 @common_options
 def check(matrix_directory: str | None, index_url: str | None, **options: Any) -> int:
     """Read from the index again what can be read, and report where it and the matrix disagree."""
-    from stackfix.cli.wiring import open_index
+    from stackfix.cli.wiring import matrix_folder, open_index, tell_cache
     from stackfix.matrix.drift import find_drift
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import drift_document, drift_lines
 
     common = take_common(options)
-    matrix = load_matrix(None if matrix_directory is None else Path(matrix_directory))
+    matrix = load_matrix(matrix_folder(matrix_directory))
     with open_index(common, index_url=index_url, extra_index_urls=()) as index:
         found = find_drift(matrix, index)
+    tell_cache(index, common)
     if common.as_json:
         click.echo(render_json(drift_document(found)))
     else:

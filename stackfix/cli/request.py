@@ -12,7 +12,7 @@ from pathlib import Path
 from stackfix.cli.options import LockOptions
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.driver import read_driver_version, read_gpu_archs
-from stackfix.request.requirements_in import IndexOptions, read_requirements
+from stackfix.request.requirements_in import IndexOptions, read_requirements, requirement_text
 from stackfix.request.values import (
     check_cuda,
     check_driver,
@@ -78,7 +78,9 @@ def typed_requirements(options: LockOptions) -> Iterator[Requirement]:
     for text in options.with_:
         yield Requirement(text=text.strip(), origin=f"--with {text.strip()}")
     for text in options.constraints:
-        yield Requirement(text=text.strip(), origin=f"--constraint {text.strip()}", constraint=True)
+        origin = f"--constraint {text.strip()}"
+        requirement_text(text.strip(), origin, (), constraint=True)
+        yield Requirement(text=text.strip(), origin=origin, constraint=True)
 
 
 def instant_of(value: str) -> str:
@@ -125,8 +127,17 @@ def read_files(options: LockOptions) -> tuple[tuple[Requirement, ...], IndexOpti
     files: list[Path] = []
     index = IndexOptions()
     for name in options.requirement_files:
+        refuse_no_file(name)
         read = read_requirements(Path(options.base, name), os.environ)
         requirements.extend(read.requirements)
         files.extend(read.files)
         index = index.then(read.index)
     return tuple(requirements), index, tuple(files)
+
+
+def refuse_no_file(name: str) -> None:
+    """Raises BadInput for what pip takes as a requirements file and is no file."""
+    if name == "-":
+        raise BadInput("-r -", "standard input is not read", "write it to a file and name that")
+    if "://" in name:
+        raise BadInput(f"-r {name}", "names an address; only files are read", "download it, and name it")

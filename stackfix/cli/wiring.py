@@ -11,6 +11,7 @@ import click
 
 from stackfix.cli.options import CommonOptions, LockOptions
 from stackfix.cli.progress import Bars
+from stackfix.errors import BadInput
 
 if TYPE_CHECKING:
     from stackfix.cli.request import ReadRequest
@@ -44,7 +45,7 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
     """The lock of one request, with the real matrix, index and release source."""
     from stackfix.sources.index import PackageIndex
 
-    directory = None if options.matrix_directory is None else Path(options.matrix_directory)
+    directory = matrix_folder(options.matrix_directory)
     settings = index_settings(
         index_url=request.index.index_url if options.index_url is None else options.index_url,
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
@@ -63,9 +64,25 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
         with closing(
             open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
         ) as releases:
-            return decide(
+            lock = decide(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options)
             )
+    tell_cache(index, common)
+    return lock
+
+
+def matrix_folder(text: str | None) -> Path | None:
+    """The folder of another copy of the matrix. Raises BadInput where there is none."""
+    if text is not None and not Path(text).is_dir():
+        raise BadInput(f"--matrix {text}", "is no folder" if Path(text).exists() else "no such folder",
+                       "name one that holds a copy of the matrix, or leave it out")
+    return None if text is None else Path(text)
+
+
+def tell_cache(index: PackageIndex, common: CommonOptions) -> None:
+    """Say on stderr that nothing could be kept, once everything that was to be kept has been tried."""
+    if index.cache.problem is not None and not common.quiet:
+        click.echo(f"note: {index.cache.problem}: nothing is kept for the next run", err=True)
 
 
 def expected_projects(request: StackRequest, directory: Path | None) -> tuple[str, ...]:

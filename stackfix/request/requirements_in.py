@@ -186,7 +186,9 @@ def resolve(path: Path, where: str) -> Path:
     try:
         resolved = path.resolve(strict=True)
     except FileNotFoundError as error:
-        raise BadInput(where, "no such file") from error
+        hint = "check the name: it starts from the folder of the file that names it" if ": " in where else (
+            "check the name: a relative one starts from the working directory, in a project file from its folder")
+        raise BadInput(where, "no such file", hint) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInput(where, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not resolved.is_file():
