@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from stackfix.inspect.elf import map_file, parse_elf, read_elf
+from stackfix.inspect.elf_hash import DT_HASH, sysv_hash
 from stackfix.inspect.elf_layout import Layout
-from stackfix.inspect.elf_symbols import MappedSymbols, sysv_hash
+from stackfix.inspect.elf_symbols import MappedSymbols
 from stackfix.inspect.records import BadElf, ElfObject, UnreadableElf, gnu_hash
 from tests.loader_oracle.elf_writer import write
 from tests.loader_oracle.graph import Definition, Library, Reference
@@ -222,8 +223,10 @@ def test_hashes() -> None:
 def test_a_chain_without_end_is_an_error() -> None:
     data = bytearray(write(Library(path="x", gnu_hash=False, defines=(Definition(name="a"), Definition(name="b")))))
     symbols = MappedSymbols(bytes(data), "x")
-    for index in range(symbols.known):      # each symbol's successor is itself
-        at = symbols.bucket_at + 4 * (symbols.buckets + index)
+    table = symbols.dynamic.table(DT_HASH)
+    assert table
+    for index in range(symbols.hashes.unhashed):    # each symbol's successor is itself
+        at = table + 8 + 4 * (symbols.hashes.buckets + index)
         data[at:at + 4] = index.to_bytes(4, "little")
     with pytest.raises(BadElf, match="without end"):
         MappedSymbols(bytes(data), "x").named("zzz", gnu_hash("zzz"))

@@ -1,34 +1,30 @@
 """glibc's loader as a pure function of records: which objects a request maps, from where, and who provides what.
 
-Rules by number: docs/loader.md. Source: glibc 2.36, elf/dl-open.c, dl-deps.c, dl-version.c, rtld.c.
+Rules by number: docs/loader.md. Source: glibc 2.36, elf/rtld.c, dl-open.c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from stackfix.diagnose.loader_bind import Binder
-from stackfix.diagnose.loader_order import depth_first, original
+from stackfix.diagnose.loader_map import Mapper, Stopped
 from stackfix.diagnose.loader_process import Mapped, Process
-from stackfix.diagnose.loader_search import WRONG_CLASS, Hit, Search
+from stackfix.diagnose.loader_search import Search
 from stackfix.diagnose.records import (
     GLOBAL_SCOPE,
     OWN_SCOPE,
     BadLibrary,
-    Edge,
-    Failure,
     FoundVia,
     LoadOutcome,
     MissingLibrary,
-    MissingVersion,
     OpenLibrary,
     ProcessState,
     Request,
     StartProgram,
     Unjudged,
 )
-from stackfix.inspect.records import ElfObject, FileAt, Files, LoaderEnvironment, NeededVersion, UnreadableElf
+from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, UnreadableElf
 
 
 def load(
@@ -40,14 +36,6 @@ def load(
     that everything wrong is seen at once; the loader itself stops at the first.
     """
     return Simulator(environment, files, keep_going=keep_going).load(request, state)
-
-
-class Stopped(Exception):
-    """The loader gives up. Never leaves this module."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
 
 
 class Simulator:
@@ -81,17 +69,8 @@ class Simulator:
         return self.make_loading(state).run(request, state)
 
 
-class Loading:
+class Loading(Mapper):
     """One request being worked on."""
-
-    def __init__(self, simulator: Simulator, state: ProcessState) -> None:
-        self.simulator, self.environment, self.search = simulator, simulator.environment, simulator.search
-        self.process = Process(state, simulator.files, simulator.unique_of(state))
-        self.binder = simulator.make_binder(self.process)
-        self.edges: list[Edge] = []
-        self.failures: list[Failure] = []
-        self.unjudged: list[Unjudged] = []
-        self.opened: int | None = None
 
     def run(self, request: Request, state: ProcessState) -> LoadOutcome:
         """Work the request off; a failure leaves the state as it was."""
@@ -121,12 +100,6 @@ class Loading:
         objects = tuple(replace(old, names=tuple(new.names)) if old.names != tuple(new.names) else old
                         for old, new in zip(state.objects, self.process.objects, strict=False))
         return replace(state, objects=objects, unique=(*state.unique, *kept) if kept else state.unique)
-
-    def fail(self, failure: Failure) -> None:
-        """Stop, or note and go on."""
-        if not self.simulator.keep_going:
-            raise Stopped(failure)
-        self.failures.append(failure)
 
     # --- start-up (rtld.c) ---
 
@@ -194,10 +167,6 @@ class Loading:
             known = set(self.process.global_scope)
             self.process.global_scope += [each.number for each in self.listed(head) if each.number not in known]
 
-    def listed(self, head: Mapped) -> list[Mapped]:
-        """The search list of a head."""
-        return [self.process.objects[number] for number in head.searchlist or ()]
-
     def caller(self, request: OpenLibrary) -> Mapped | None:
         """The object whose RPATH or RUNPATH a dlopen by name searches (rule 3)."""
         if "/" in request.name and "$" not in request.name:
@@ -223,105 +192,3 @@ class Loading:
         for object_ in self.listed(head):
             if not object_.new and object_.dlopened and head.number not in object_.scope:
                 object_.scope.append(head.number)
-
-    # --- mapping (dl-load.c, dl-deps.c) ---
-
-    def map(
-        self, name: str, requester: Mapped | None, *, dlopened: bool = False, via_preload: bool = False,
-    ) -> Mapped:
-        """The object for `name`: one that is mapped already, or the first that the search finds (rules 1 and 6)."""
-        loaded = self.already_loaded(name)
-        if loaded is not None:
-            object_, via = loaded
-        else:
-            hit = self.find(name, requester)
-            elf = hit.file.elf
-            if hit.bad is not None or not isinstance(elf, ElfObject):
-                raise Stopped(BadLibrary(name=name, path=hit.opened_as, requester=requester.path if requester else None,
-                                         found_via=hit.via, why=hit.bad or "cannot be read"))
-            via, same = hit.via, self.process.by_identity(hit.file.identity)
-            if same is not None:        # the same file under another path: its names grow by one
-                same.names.append(name)
-                object_, via = same, FoundVia(step="same file", element=hit.via.element, owner=hit.via.owner)
-            else:
-                late = dlopened or (requester is not None and requester.dlopened)
-                object_ = self.process.add(
-                    hit.file, elf, name=name, path=hit.opened_as, cwd=self.environment.cwd, dlopened=late, via=via,
-                    loader=None if dlopened or requester is None else requester.number,
-                )
-        self.edges.append(Edge(None if dlopened or via_preload or requester is None else requester.number, name,
-                               object_.number, via))
-        return object_
-
-    def already_loaded(self, name: str) -> tuple[Mapped, FoundVia] | None:
-        """The first object that was asked for under `name`, lies at it, or has it as DT_SONAME (rule 6)."""
-        for object_ in self.process.objects:
-            if object_.answers_to(name):
-                return object_, FoundVia(step="loaded name")
-            if object_.elf.soname == name:
-                object_.names.append(name)
-                return object_, FoundVia(step="loaded soname")
-        return None
-
-    def find(self, name: str, requester: Mapped | None) -> Hit:
-        """What the search gives; a miss ends the request."""
-        hit, tried = self.search.find(name, requester, self.process)
-        if hit is not None:
-            return hit
-        why = next((each.why for each in tried if each.why.startswith(WRONG_CLASS)), "No such file or directory")
-        raise Stopped(MissingLibrary(name=name, requester=requester.path if requester else None, tried=tried, why=why))
-
-    def search_dependencies(self, head: Mapped, preloaded: Iterable[Mapped]) -> None:
-        """Map all that `head` needs, breadth first (rule 1), and order it for relocation. Source: dl-deps.c."""
-        known = [head, *preloaded]
-        seen = {each.number for each in known}
-        for object_ in known:           # grows while it is walked
-            needed = [each for name in object_.elf.needed if (each := self.need(name, object_)) is not None]
-            for each in needed:
-                if each.number not in seen:
-                    seen.add(each.number)
-                    known.append(each)
-            if object_.searchlist is None and object_.order is None and object_ is not head:
-                object_.order = (object_.number, *(each.number for each in needed))
-        head.searchlist = tuple(each.number for each in known)
-        sort = depth_first if self.environment.machine.sort_by_depth else original
-        head.order = sort(head, head.searchlist, self.process)
-
-    def need(self, name: str, requester: Mapped) -> Mapped | None:
-        """The object for one DT_NEEDED; None where it is missing and all faults are wanted."""
-        try:
-            return self.map(self.search.expand(name, requester.origin), requester)
-        except Stopped as stopped:
-            self.fail(stopped.failure)
-            return None
-
-    # --- versions and relocation (dl-version.c, dl-reloc.c) ---
-
-    def check_versions(self, objects: Iterable[Mapped]) -> None:
-        """Whether each new object finds the version nodes that it was linked against (rule 8)."""
-        for object_ in objects:
-            for need in object_.elf.needed_versions if object_.new else ():
-                provider = next((each for each in self.process.objects if each.answers_to(need.file)), None)
-                if provider is None:
-                    self.fail(MissingVersion(provider=need.file, version=need.version, requester=object_.path,
-                                             crash=True))
-                elif self.lacks_version(provider, need):
-                    self.fail(MissingVersion(provider=provider.path, version=need.version, requester=object_.path))
-
-    def lacks_version(self, provider: Mapped, need: NeededVersion) -> bool:
-        """A library without any version definition is believed to have all (rule 8)."""
-        elf = provider.elf
-        if need.weak or (not elf.defined_versions and elf.base_version is None):
-            return False
-        return need.version not in elf.defined_versions and need.version != elf.base_version
-
-    def relocate(self, head: Mapped, *, now: bool) -> None:
-        """Bind the new objects, dependencies first."""
-        for number in reversed(head.order or ()):
-            object_ = self.process.objects[number]
-            if object_.new:
-                self.binder.bind(object_, now=self.binds_now(object_, now=now))
-
-    def binds_now(self, object_: Mapped, *, now: bool) -> bool:
-        """Whether functions are bound at once: asked for, LD_BIND_NOW, or the object's own flag (rule 7)."""
-        return now or self.environment.bind_now or bool({"DF_BIND_NOW", "DF_1_NOW"} & set(object_.elf.flags))

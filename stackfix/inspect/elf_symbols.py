@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.inspect.elf import DT_VERSYM, Dynamic, read_versions
+from stackfix.inspect.elf_hash import HashTable
 from stackfix.inspect.elf_layout import Buffer, Layout
 from stackfix.inspect.elf_relocations import relocation_symbols
-from stackfix.inspect.records import BadElf, DefinedSymbol, SymbolUse, UndefinedSymbol
+from stackfix.inspect.records import DefinedSymbol, SymbolUse, UndefinedSymbol
 
-DT_HASH, DT_SYMTAB, DT_SYMENT, DT_GNU_HASH = 4, 6, 11, 0x6FFFFEF5
+DT_SYMTAB, DT_SYMENT = 6, 11
 BINDINGS = {1: "global", 2: "weak", 10: "unique"}       # 10: STB_GNU_UNIQUE
 KINDS = {0: "notype", 1: "object", 2: "func", 5: "common", 6: "tls", 10: "ifunc"}   # the rest defines nothing
 VISIBLE = frozenset({0, 3})     # default and protected; hidden and internal symbols bind to nobody else
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
 MOST_UNDEFINED = 250_000        # libtorch_cuda, the largest known, has some 10,000
-MOST_SYMBOLS = 1_000_000        # libtorch_cpu has some 100,000
-MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer than ten
 STEP = 65536                    # symbols copied at a time: a false count must not cost the file's size in memory
 
 Entry = tuple[int, int, int, int, int]      # name, info, other, section, value
@@ -37,57 +35,18 @@ class MappedSymbols:
         self.entry = struct.Struct(layout.order + ("IBBHQQ" if layout.bits == 64 else "IIIBBH"))
         self.symbols = self.dynamic.table(DT_SYMTAB)
         self.versym = self.dynamic.table(DT_VERSYM)
-        self._open_hash()
-
-    def _open_hash(self) -> None:
-        """Find the hash table; glibc takes DT_GNU_HASH where there are both."""
-        layout, self.gnu = self.layout, False
-        self.buckets = self.first = self.known = self.bucket_at = self.bloom = self.bloom_mask = 0
+        rest = max(0, self.dynamic.strings - (self.symbols or 0)) // self.entry_size    # strings follow as a rule
+        self.hashes = HashTable(layout, self.dynamic, symbols=rest if self.symbols is not None else 0)
         self._undefined: list[UndefinedSymbol] | None = None
         self._unique: list[UndefinedSymbol] | None = None
-        gnu, old = self.dynamic.table(DT_GNU_HASH), self.dynamic.table(DT_HASH)
-        if gnu is not None:
-            self.gnu = True
-            self.buckets, self.first, words, self.shift = layout.unpack("4I", gnu)
-            if not words or words & words - 1:
-                raise layout.bad("a bloom filter whose size is no power of two")
-            self.bloom, self.bloom_mask = gnu + 16, words - 1
-            self.bucket_at = self.bloom + words * layout.word
-            self._check(self.bucket_at, self.buckets * 4)
-            self.known = self.first
-        elif old is not None:
-            self.buckets, self.known = layout.unpack("2I", old)
-            self.bucket_at = old + 8
-            self._check(self.bucket_at, 4 * (self.buckets + self.known))
-        else:                   # the table of strings follows as a rule
-            room = self.dynamic.strings - (self.symbols or 0)
-            self.known = max(0, room // self.entry_size) if self.symbols is not None else 0
-        if max(self.known, self.buckets) > MOST_SYMBOLS:
-            raise layout.bad(f"more than {MOST_SYMBOLS} dynamic symbols")
-        if layout.byte_order != sys.byteorder:
-            raise layout.bad(f"symbols of a {layout.byte_order}-endian file are not read")
-        self._bucket_view = self._view(self.bucket_at, self.buckets)
-        # a chain's length is written nowhere: its last member has bit 0 set
-        chains = (layout.size - self.bucket_at) // 4 - self.buckets if self.gnu else self.known
-        self._chain_view = self._view(self.bucket_at + 4 * self.buckets, chains)
-        self._bloom_view = self._view(self.bloom, self.bloom_mask + 1, words=True) if self.gnu else None
 
-    def _view(self, offset: int, count: int, *, words: bool = False) -> memoryview:
-        """Numbers of the file, of 32 bits or as wide as an address, read when they are asked for."""
-        wide = words and self.layout.bits == 64
-        part = memoryview(self.layout.data)[offset:offset + (8 if wide else 4) * max(0, count)]
-        return part.cast("Q") if wide else part.cast("I")
-
-    def _check(self, offset: int, size: int) -> None:
-        if offset + size > self.layout.size:
-            raise self.layout.bad("a hash table that goes past the end of the file")
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
         if self._undefined is not None:
             return self._undefined
         found: list[UndefinedSymbol] = []
-        for index, name, info, _other, section, _value in self._entries(0, self.known):
+        for index, name, info, _other, section, _value in self._entries(0, self.hashes.unhashed):
             if section == SHN_UNDEF and index and name and info >> 4 in BINDINGS:
                 found.append(self._wanted(index, name, weak=info >> 4 == 2))
                 if len(found) > MOST_UNDEFINED:
@@ -99,7 +58,7 @@ class MappedSymbols:
         """Its own STB_GNU_UNIQUE symbols, found in a strided copy of the st_info bytes: one byte a symbol."""
         if self._unique is not None:
             return self._unique
-        count = self._count() if self.symbols is not None else 0
+        count = self.hashes.count() if self.symbols is not None else 0
         place, found = 4 if self.layout.bits == 64 else 12, list[UndefinedSymbol]()
         for first in range(0, count, STEP):
             size = min(STEP, count - first) * self.entry_size
@@ -112,16 +71,11 @@ class MappedSymbols:
 
     def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
         """What is offered under `name`, along the chain that the loader would follow."""
-        if not self.buckets:
+        if not self.hashes.may_hold(gnu_hash):
             return ()
-        if self._bloom_view is not None:
-            bits = self.layout.bits
-            word = self._bloom_view[gnu_hash // bits & self.bloom_mask]
-            if not (word >> gnu_hash % bits) & (word >> (gnu_hash >> self.shift) % bits) & 1:
-                return ()
         encoded = name.encode("utf-8", "surrogateescape")
         found = []
-        for index in self._gnu_chain(gnu_hash) if self.gnu else self._old_chain(encoded):
+        for index in self.hashes.chain(encoded, gnu_hash):
             symbol = self._offered(index, name, encoded)
             if symbol is not None:
                 found.append(symbol)
@@ -152,7 +106,7 @@ class MappedSymbols:
 
     def defined(self) -> Iterator[DefinedSymbol]:
         """All that is offered, in table order. Reads the whole table: for almanacs, not for look-ups."""
-        for index in range(1, self._count()):
+        for index in range(1, self.hashes.count()):
             name = self._name(self._entry(index)[0])
             symbol = self._offered(index, name, name.encode("utf-8", "surrogateescape"))
             if symbol is not None:
@@ -217,51 +171,3 @@ class MappedSymbols:
         number = self._version_index(index)
         version = self.versions.defined.get(number & 0x7FFF)
         return DefinedSymbol(name, version, number & 0x7FFF, bool(number & 0x8000), binding, kind)
-
-    def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
-        start = self._bucket_view[gnu_hash % self.buckets]
-        if start < self.first:
-            return
-        first, wanted = self.first, gnu_hash | 1
-        for index, value in enumerate(self._chain_view[start - first:start - first + MOST_STEPS], start):
-            if value | 1 == wanted:
-                yield index
-            if value & 1:
-                return
-        raise self.layout.bad("a hash chain without end")
-
-    def _old_chain(self, name: bytes) -> Iterator[int]:
-        index = self._bucket_view[sysv_hash(name) % self.buckets]
-        for _ in range(MOST_STEPS):
-            if not index:
-                return
-            if index >= self.known:
-                raise self.layout.bad("a hash chain that leaves its table")
-            yield index
-            index = self._chain_view[index]
-        raise self.layout.bad("a hash chain without end")
-
-    def _count(self) -> int:
-        """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
-        if not self.gnu:
-            return self.known
-        last = max(self._bucket_view, default=0)
-        if last < self.first:
-            return self.first
-        for index, value in enumerate(self._chain_view[last - self.first:last - self.first + MOST_STEPS], last):
-            if value & 1:
-                return index + 1
-        raise self.layout.bad("a hash chain without end")
-
-
-def sysv_hash(name: bytes) -> int:
-    """DT_HASH's hash of a symbol name."""
-    value = 0
-    for byte in name:
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
-    return value
-
-
-__all__ = ["BadElf", "MappedSymbols", "sysv_hash"]

@@ -1,0 +1,117 @@
+"""DT_GNU_HASH and DT_HASH of a mapped ELF file: which symbols may bear a name, without reading the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from stackfix.inspect.elf import Dynamic
+from stackfix.inspect.elf_layout import Layout
+
+DT_HASH, DT_GNU_HASH = 4, 0x6FFFFEF5
+MOST_SYMBOLS = 1_000_000        # libtorch_cpu has some 100,000
+MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer than ten
+
+
+class HashTable:
+    """The one table that glibc asks: DT_GNU_HASH where there are both. Raises BadElf."""
+
+    def __init__(self, layout: Layout, dynamic: Dynamic, *, symbols: int) -> None:
+        """`symbols`: how many there may be, for a file without any hash table."""
+        self.layout, self.gnu, self.buckets, self.first, self.unhashed = layout, False, 0, 0, symbols
+        if layout.byte_order != sys.byteorder:
+            raise layout.bad(f"symbols of a {layout.byte_order}-endian file are not read")
+        gnu, old = dynamic.table(DT_GNU_HASH), dynamic.table(DT_HASH)
+        if gnu is not None:
+            self._open_gnu(gnu)
+        elif old is not None:
+            self.buckets, self.unhashed = layout.unpack("2I", old)      # all of them, hashed or not
+            self._check_counts()
+            self._bucket_view = self._view(old + 8, self.buckets)
+            self._chain_view = self._view(old + 8 + 4 * self.buckets, self.unhashed)
+        self._check_counts()
+
+    def _open_gnu(self, at: int) -> None:
+        layout, self.gnu = self.layout, True
+        self.buckets, self.first, words, self.shift = layout.unpack("4I", at)
+        if not words or words & words - 1:
+            raise layout.bad("a bloom filter whose size is no power of two")
+        self.unhashed = self.first      # these stand before the hashed ones: local and undefined symbols
+        self._check_counts()
+        self.bits, self.bloom_mask = layout.bits, words - 1
+        bucket_at = at + 16 + words * layout.word
+        self._bloom_view = self._view(at + 16, words, wide=layout.bits == 64)
+        self._bucket_view = self._view(bucket_at, self.buckets)
+        # a chain's length is written nowhere: its last member has bit 0 set
+        rest = (layout.size - bucket_at) // 4 - self.buckets
+        self._chain_view = self._view(bucket_at + 4 * self.buckets, rest)
+
+    def _check_counts(self) -> None:
+        if max(self.unhashed, self.buckets) > MOST_SYMBOLS:
+            raise self.layout.bad(f"more than {MOST_SYMBOLS} dynamic symbols")
+
+    def _view(self, offset: int, count: int, *, wide: bool = False) -> memoryview:
+        """Numbers of the file, of 32 or 64 bits, read when they are asked for."""
+        size = (8 if wide else 4) * count
+        if offset + size > self.layout.size:
+            raise self.layout.bad("a hash table that goes past the end of the file")
+        part = memoryview(self.layout.data)[offset:offset + size]
+        return part.cast("Q") if wide else part.cast("I")
+
+    def may_hold(self, gnu_hash: int) -> bool:
+        """False where no symbol has this hash: the bloom filter's word."""
+        if not self.gnu:
+            return self.buckets > 0
+        word = self._bloom_view[gnu_hash // self.bits & self.bloom_mask]
+        return bool((word >> gnu_hash % self.bits) & (word >> (gnu_hash >> self.shift) % self.bits) & 1)
+
+    def chain(self, name: bytes, gnu_hash: int) -> Iterator[int]:
+        """Symbols that may be called `name`, in the order in which the loader looks at them."""
+        if not self.buckets:
+            return iter(())
+        return self._gnu_chain(gnu_hash) if self.gnu else self._old_chain(name)
+
+    def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
+        start = self._bucket_view[gnu_hash % self.buckets]
+        if start < self.first:
+            return
+        first, wanted = self.first, gnu_hash | 1
+        for index, value in enumerate(self._chain_view[start - first:start - first + MOST_STEPS], start):
+            if value | 1 == wanted:
+                yield index
+            if value & 1:
+                return
+        raise self.layout.bad("a hash chain without end")
+
+    def _old_chain(self, name: bytes) -> Iterator[int]:
+        index = self._bucket_view[sysv_hash(name) % self.buckets]
+        for _ in range(MOST_STEPS):
+            if not index:
+                return
+            if index >= self.unhashed:
+                raise self.layout.bad("a hash chain that leaves its table")
+            yield index
+            index = self._chain_view[index]
+        raise self.layout.bad("a hash chain without end")
+
+    def count(self) -> int:
+        """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
+        if not self.gnu:
+            return self.unhashed
+        last = max(self._bucket_view, default=0)
+        if last < self.first:
+            return self.first
+        for index, value in enumerate(self._chain_view[last - self.first:last - self.first + MOST_STEPS], last):
+            if value & 1:
+                return index + 1
+        raise self.layout.bad("a hash chain without end")
+
+
+def sysv_hash(name: bytes) -> int:
+    """DT_HASH's hash of a symbol name."""
+    value = 0
+    for byte in name:
+        value = (value << 4) + byte
+        high = value & 0xF0000000
+        value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
+    return value
