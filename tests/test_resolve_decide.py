@@ -436,3 +436,14 @@ def test_compiled_extension_that_the_matrix_knows_is_not_told() -> None:
         matrix = replace(MATRIX, rules=(rule("extension", ">=0", "torch>=2.3", confidence=confidence),))
         notes = lock(asked("extension", torch="==2.3.1"), FakeIndex(world), matrix=matrix).notes
         assert any("holds compiled code" in note for note in notes) is told
+
+
+def test_summary_names_the_library_that_the_cuda_major_uses() -> None:
+    world = projects()
+    needs = ("nvidia-nvjitlink", "nvidia-nvjitlink-cu13", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
+    world["torch"]["2.4.1"] = replace(world["torch"]["2.4.1"], requires=needs)
+    for name, version in zip(needs, ("13.0.88", "0.0.1", "9.13", "9.1"), strict=True):
+        world[name] = {version: Release()}
+    matrix = replace(MATRIX, torch=(torch_build("2.4.1", "13.0", "13.0.2"),))
+    stack = lock(asked(), FakeIndex(world), matrix=matrix).stack
+    assert (stack.nvjitlink, stack.cudnn) == ("13.0.88", "9.13")

@@ -15,6 +15,7 @@ from stackfix.resolve.records import Lock, LockedPackage, StackSummary, Target, 
 from stackfix.resolve.solve import Solved
 from stackfix.sources.errors import SdistNeedsBuild
 
+UNSUFFIXED_FROM = 13    # CUDA major whose toolkit wheels have no suffix; cuDNN and NCCL keep theirs
 CHOSEN = "stackfix"     # who asks for what nobody named: the stack itself
 
 
@@ -59,9 +60,15 @@ def _minor(python: str) -> tuple[int, ...]:
 
 
 def _library(chosen: Mapping[str, str], stem: str, build: TorchBuild) -> str | None:
-    """Version of torch's own library: `nvidia-cudnn-cu12`, or `nvidia-nvjitlink` where the name has no suffix."""
+    """Version of torch's own library, by the name it has in this CUDA major.
+
+    Up to CUDA 12 all have a suffix; from 13 the toolkit's have none (nvidia-nvjitlink-cu13 is an empty placeholder).
+    """
+    if build.cuda == query.CPU:
+        return None
     major = build.cuda.partition(".")[0]
-    return None if build.cuda == query.CPU else chosen.get(f"{stem}-cu{major}", chosen.get(stem))
+    names = (f"{stem}-cu{major}",) if int(major) < UNSUFFIXED_FROM else (stem, f"{stem}-cu{major}")
+    return next((chosen[name] for name in names if name in chosen), None)
 
 
 def _packages(evidence: Evidence, solved: Solved, target: Target, closure: Closure) -> tuple[LockedPackage, ...]:
