@@ -397,3 +397,14 @@ def test_an_older_release_without_the_extra_that_is_asked_for_is_no_way_out() ->
     world, matrix = two_cuda_majors()
     constrained = asked("jax[cuda]", constraints=("jax<0.5",), torch="==2.3.*")
     assert "jax 0.4 has no extra 'cuda'" in facts(refusal(constrained, FakeIndex(world), matrix=matrix))
+
+
+@pytest.mark.parametrize(("torch", "text"), [
+    (">=2.4,<2.0", "no version at all is <2.0,>=2.4"),
+    (">=2.3,!=2.3.*,<2.4", "no version at all is !=2.3.*,<2.4,>=2.3"),
+    (">2.3.1,<2.4", "the torch releases of the matrix for these platforms are 2.0.1 to 2.4.1"),
+])
+def test_torch_that_admits_nothing_is_told_as_that(torch: str, text: str) -> None:
+    world = projects()
+    world["torch"]["1.0"] = Release(tags=wheel_tags(("3.10",)))
+    assert facts(refusal(asked(torch=torch), FakeIndex(world))) == text

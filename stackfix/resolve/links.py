@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from packaging.version import Version
+
 from stackfix.resolve.against import Reason
 from stackfix.resolve.changes import option
 from stackfix.resolve.clash import Clash, exclusions
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
+from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
 
@@ -73,8 +76,27 @@ def causes_of(failure: Failure, asks: Iterable[Asked]) -> tuple[Cause, ...]:
     chain: list[Cause] = []
     for refusals in _groups(_nearest_misses(failure, ordered)):
         chain.extend(_group_causes(refusals))
-    links = _distinct(cause for cause in chain if cause.kind != "asked") or list(_no_such_torch(failure))
+    links = list(_admits_nothing(failure, ordered)) or _distinct(cause for cause in chain if cause.kind != "asked")
+    links = links or list(_no_such_torch(failure))
     return (*head[:1], *links, *head[1:])
+
+
+def _admits_nothing(failure: Failure, ordered: list[Asked]) -> Iterator[Cause]:
+    """That what is asked of torch contradicts itself: no version that anybody knows is admitted, nor any made up."""
+    for ask in failure.question.torch:
+        bounds = [version for part in ask.specifier if (version := parse_version(part.version.removesuffix(".*")))]
+        near = [*bounds, *(refusal.stack.version for refusal in failure.refusals)]
+        if len(ask.specifier) > 1 and ask.asked in ordered and not any(admits(ask.specifier, v) for v in _around(near)):
+            yield Cause(kind="matrix", text=f"no version at all is {ask.specifier}", source="PEP 440")
+
+
+def _around(versions: Iterable[Version]) -> Iterator[Version]:
+    """The versions with one just above each."""
+    for version in versions:
+        yield version
+        above = parse_version(f"{version.base_version}.1")
+        if above is not None:
+            yield above
 
 
 def _no_such_torch(failure: Failure) -> Iterator[Cause]:
@@ -95,8 +117,8 @@ def _distinct(causes: Iterable[Cause]) -> list[Cause]:
 def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
     """The stacks that meet as many of the leading asks as any does: what they lack is the reason worth telling."""
     known = [refusal for refusal in failure.refusals if refusal.stack.builds]
-    asked_for = [refusal for refusal in known if not any(reason.kind == "asked" for reason in refusal.reasons)]
-    left = known if asked_for else list(failure.refusals)
+    admitted = [one for one in failure.refusals if not any(reason.kind == "asked" for reason in one.reasons)]
+    left = known if any(refusal.stack.builds for refusal in admitted) else admitted
     for asked in ordered:
         meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
         left = meeting or left
