@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.loader_oracle.build import Bench, build, make_bench
-from tests.loader_oracle.generate import PLANTS, generate
+from tests.loader_oracle.generate import generate
 from tests.loader_oracle.graph import Graph, features
 from tests.loader_oracle.judge import CASES, judge, keep, read_case, shrink
 from tests.loader_oracle.observe import Observation, differences, run_real, run_simulated
+from tests.loader_oracle.plants import PLANTS
 from tests.loader_oracle.simulators import MUTANTS, mutant
 
 pytestmark = pytest.mark.skipif(
