@@ -60,7 +60,10 @@ def test_every_option_that_the_readme_shows_exists(line: str) -> None:
     assert options <= set(re.findall(r"--?[a-z][a-z-]*", shown))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_link_leads_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", FENCE.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
