@@ -10,12 +10,14 @@ from stackfix.matrix.load import load_matrix
 from stackfix.matrix.records import DriverFamily, Matrix, Rule, TorchBuild
 from stackfix.resolve.question import without
 from stackfix.resolve.records import Cause, NoConsistentStack, Releases, StackRequest
+from stackfix.resolve.spans import versions_text
 from tests.resolve_world import (
     MATRIX,
     FakeIndex,
     FakeReleases,
     Release,
     asked,
+    companion,
     lock,
     pins,
     projects,
@@ -408,3 +410,21 @@ def test_torch_that_admits_nothing_is_told_as_that(torch: str, text: str) -> Non
     world = projects()
     world["torch"]["1.0"] = Release(tags=wheel_tags(("3.10",)))
     assert facts(refusal(asked(torch=torch), FakeIndex(world))) == text
+
+
+def test_the_torch_that_is_asked_for_has_its_own_reason_and_is_in_no_span_of_others() -> None:
+    rows = (companion("vision", "1.0", "==2.3.1", "11.8"),)
+    world = projects()
+    world["vision"] = {"1.0": Release(requires=("torch==2.3.1",))}
+    error = refusal(asked("vision", torch="==2.3.1"), FakeIndex(world), matrix=replace(MATRIX, companions=rows))
+    told = [cause.text for cause in error.causes if cause.kind != "asked"]
+    assert told[0] == "vision 1.0 is built for CUDA 11.8, torch 2.3.1 for CUDA 12.1"
+    assert told[1] == "vision 1.0 requires torch==2.3.1, not 2.4.1 (torch 2.0.1 and 2.3.0 likewise)"
+
+
+@pytest.mark.parametrize(("versions", "text"), [
+    (["4"], "4"), (["4", "3"], "3 and 4"), (["4", "3", "2"], "2 to 4"), (["4", "2"], "2 and 4"),
+    (["5", "4", "3", "1"], "1 and 3 to 5"), (["5", "4", "2", "1"], "1, 2, 4 and 5"), ([], ""),
+])
+def test_versions_are_told_in_spans_without_gaps(versions: list[str], text: str) -> None:
+    assert versions_text(versions, ["5", "4", "3", "2", "1"]) == text

@@ -35,7 +35,8 @@ def refuse(
         return plainer
     reducing = Trials(evidence, flash, bound=MAX_REDUCING)
     least, asks = _fewest_asks(reducing, failure)
-    causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks))
+    own = [ask.specifier for ask in failure.question.torch]
+    causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
     offering = Trials(evidence, flash, bound=MAX_OFFERING)
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
