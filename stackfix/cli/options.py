@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from stackfix.errors import BadInput
+from stackfix.request.stack_options import StackOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 STACK_OPTIONS = (       # any of these on the command line: the project file is not read
@@ -20,36 +21,15 @@ STACK_OPTIONS = (       # any of these on the command line: the project file is 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LockOptions:
-    """Values as the user gave them; nothing is checked yet."""
+class LockOptions(StackOptions):
+    """What `stackfix lock` takes; nothing is checked yet."""
 
-    torch: str | None = None
-    cuda: str | None = None
-    pythons: tuple[str, ...] = ()
-    platforms: tuple[str, ...] = ()
-    glibc: str | None = None
-    flash_attn: str | None = None
-    no_flash_attn: bool = False
-    with_: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    requirement_files: tuple[str, ...] = ()
-    driver: str | None = None
-    cuda_compat: bool = False
-    gpu_archs: tuple[str, ...] = ()
-    exclude_newer: str | None = None
-    formats: tuple[str, ...] = ()
-    directory: str | None = None
     name: str | None = None
     check: bool = False
     overwrite: bool = False
     upgrade: bool = False
     upgrade_packages: tuple[str, ...] = ()
-    index_url: str | None = None
-    extra_index_urls: tuple[str, ...] = ()
-    flash_attn_source: str | None = None
     matrix_directory: str | None = None
-    torch_index: str | None = None
-    channels: tuple[str, ...] = ()
     base: Path = Path()             # folder that relative paths of requirement files start from
     project_file: str | None = None  # "stackfix.toml": where the stack was written; None: on the command line
 

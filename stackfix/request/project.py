@@ -10,6 +10,7 @@ from typing import Any
 
 from stackfix.errors import BadInput
 from stackfix.request.project_keys import KEYS, Faults, read_table
+from stackfix.request.stack_options import StackOptions
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,8 +22,8 @@ SHOWN_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectStack:
-    """One stack of a project file: option values as given, checked. None or (): not given.
+class ProjectStack(StackOptions):
+    """One stack of a project file, its values checked.
 
     Relative paths in it start from the folder of `file`.
     """
@@ -30,27 +31,6 @@ class ProjectStack:
     name: str | None                # of `[tool.stackfix.stacks.NAME]`; None: the one stack without a name
     file: str                       # "pyproject.toml" or "stackfix.toml"
     table: str                      # "[tool.stackfix.stacks.train]": where it was written
-    torch: str | None = None
-    cuda: str | None = None
-    pythons: tuple[str, ...] = ()
-    platforms: tuple[str, ...] = ()
-    glibc: str | None = None
-    flash_attn: str | None = None
-    no_flash_attn: bool = False
-    with_: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    requirement_files: tuple[str, ...] = ()
-    driver: str | None = None
-    cuda_compat: bool = False
-    gpu_archs: tuple[str, ...] = ()
-    exclude_newer: str | None = None
-    formats: tuple[str, ...] = ()
-    directory: str | None = None
-    index_url: str | None = None
-    extra_index_urls: tuple[str, ...] = ()
-    torch_index: str | None = None
-    flash_attn_source: str | None = None
-    channels: tuple[str, ...] = ()
 
 
 def read_project(directory: Path) -> tuple[ProjectStack, ...]:
