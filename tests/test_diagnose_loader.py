@@ -44,7 +44,7 @@ from tests.loader_oracle.graph import Definition, Library, Reference
 
 MACHINE = LoaderMachine(machine="x86_64", bits=64, system_folders=("/lib64", "/usr/lib64"), lib="lib64",
                         platform="x86_64")
-ENVIRONMENT = LoaderEnvironment(machine=MACHINE, cwd="/work")
+ENVIRONMENT = LoaderEnvironment(machine=MACHINE, cwd="/here")
 INTERPRETER = "/lib64/ld.so"
 
 
