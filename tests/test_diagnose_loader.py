@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from stackfix.diagnose.loader import Simulator, load
-from stackfix.diagnose.loader_process import Process
+from stackfix.diagnose.loader import candidates, load
 from stackfix.diagnose.records import (
     BadLibrary,
     FoundVia,
@@ -155,10 +154,9 @@ def test_a_miss_says_what_was_tried_in_order(world: Written) -> None:
 def test_what_a_winner_shadows(world: Written) -> None:
     world.add("/a/libtop.so", runpath="/good").add("/bad/libx.so").add("/good/libx.so").add("/lib64/libx.so")
     environment = replace(ENVIRONMENT, library_path="/bad")
-    process = Process(opened(world, "/a/libtop.so", environment).state, world, {})
-    requester = process.objects[-1]
-    found = list(Simulator(environment, world).search.hits("libx.so", requester, process, []))
-    assert [(each.opened_as, each.via.step) for each in found] == [
+    outcome = opened(world, "/a/libtop.so", environment)
+    found = candidates("libx.so", outcome.opened, outcome.state, environment, world)
+    assert [(each.path, each.found_via.step) for each in found] == [
         ("/bad/libx.so", "LD_LIBRARY_PATH"), ("/good/libx.so", "RUNPATH"), ("/lib64/libx.so", "default folder")]
 
 

@@ -15,6 +15,7 @@ from stackfix.diagnose.records import (
     GLOBAL_SCOPE,
     OWN_SCOPE,
     BadLibrary,
+    Candidate,
     FoundVia,
     LoadOutcome,
     MissingLibrary,
@@ -67,6 +68,20 @@ class Simulator:
     def load(self, request: Request, state: ProcessState) -> LoadOutcome:
         """What `request` does to a process in `state`."""
         return self.make_loading(state).run(request, state)
+
+
+def candidates(
+    name: str, requester: int | None, state: ProcessState, environment: LoaderEnvironment, files: Files,
+) -> tuple[Candidate, ...]:
+    """Every file that a search for `name` would come to, in the loader's order, as if nothing were loaded under it.
+
+    `requester` is a number in `state.objects`; None stands for a dlopen by absolute path.
+    """
+    process = Process(state, files, {})
+    asking = process.objects[requester] if requester is not None else None
+    hits = Search(environment, files).hits(name, asking, process, [])
+    return tuple(Candidate(path=hit.opened_as, real_path=hit.file.real_path, identity=hit.file.identity,
+                           found_via=hit.via, bad=hit.bad) for hit in hits)
 
 
 class Loading(Mapper):

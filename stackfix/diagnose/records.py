@@ -53,6 +53,17 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A file that a search comes to: the first wins, and shadows the rest."""
+
+    path: str
+    real_path: str
+    identity: str
+    found_via: FoundVia
+    bad: str | None                 # why the loader would stop at it: "invalid ELF header"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedObject:
     """One object of a process. Its number is its place in ProcessState.objects: the order of mapping."""
 
