@@ -15,6 +15,7 @@ from tests.resolve_world import (
     FakeIndex,
     Release,
     asked,
+    companion,
     lock,
     pins,
     projects,
@@ -447,3 +448,20 @@ def test_summary_names_the_library_that_the_cuda_major_uses() -> None:
     matrix = replace(MATRIX, torch=(torch_build("2.4.1", "13.0", "13.0.2"),))
     stack = lock(asked(), FakeIndex(world), matrix=matrix).stack
     assert (stack.nvjitlink, stack.cudnn) == ("13.0.88", "9.13")
+
+
+def test_bare_driver_branch_meets_a_floor_in_it_with_a_note() -> None:
+    found = lock(asked(driver="525", torch="==2.3.*"))
+    assert any("driver 525 is taken as 525.60.13 or a newer release of that branch" in note for note in found.notes)
+    assert not any("branch" in note for note in lock(asked(driver="530", torch="==2.3.*")).notes)
+    assert lock(asked(driver="524")).stack.cuda == "11.7"
+    assert lock(asked(driver="525.0")).stack.cuda == "11.7"
+
+
+def test_companion_of_another_cuda_minor_is_told() -> None:
+    world = projects()
+    world["former"] = {"1.0": Release(requires=("torch==2.3.1",))}
+    for cuda, told in (("12.4", True), ("12.1", False)):
+        rows = (*MATRIX.companions, companion("former", "1.0", "==2.3.1", cuda, same="major"))
+        notes = lock(asked("former", torch="==2.3.1"), FakeIndex(world), matrix=replace(MATRIX, companions=rows)).notes
+        assert any("former 1.0 is built for CUDA 12.4, torch 2.3.1 for CUDA 12.1" in note for note in notes) is told

@@ -87,3 +87,22 @@ def test_every_key_has_a_judge() -> None:
     values = {"platform": "linux-64", "gpu-arch": "sm_90", "driver": "535.54.03", "cuda": "12.1", "python": "3.10"}
     for key in KEYS:
         assert why(MATRIX, {key: values.get(key, "2.3.1")}).points
+
+
+def test_companion_of_another_minor_says_what_it_was_built_for() -> None:
+    verdict = why(REAL, {"torch": "2.5.1", "xformers": "0.0.29.post1"})
+    point = verdict.points[-1]
+    assert (point.holds, point.confidence) == (True, "high")
+    assert "built for CUDA 12.1, another minor of the same major, which is accepted" in point.text
+    same = why(REAL, {"torch": "2.7.0", "xformers": "0.0.30"}).points[-1]
+    assert (same.holds, same.confidence) == (True, "certain")
+    assert "another minor" not in same.text
+
+
+def test_bare_driver_branch_is_its_newest_release_and_says_so() -> None:
+    point = why(REAL, {"torch": "2.15", "driver": "580"}).points[-1]
+    assert point.holds is True
+    assert "580 is taken as such a release of its branch" in point.text
+    assert why(REAL, {"torch": "2.15", "driver": "580.0"}).points[-1].holds is False
+    assert why(REAL, {"torch": "2.15", "driver": "575"}).points[-1].holds is False
+    assert "branch" not in why(REAL, {"torch": "2.15", "driver": "590"}).points[-1].text

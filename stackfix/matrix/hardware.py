@@ -25,6 +25,21 @@ def driver_floor(matrix: Matrix, cuda: str) -> DriverFamily | None:
     return next((family for family in matrix.driver_families if family.cuda_major == major_of(cuda)), None)
 
 
+def driver_reaches(driver: str, floor: str) -> bool:
+    """Whether a driver is not older than `floor`. A bare branch ("580") stands for the newest release of that branch.
+
+    Distributions and NVIDIA's own packages name drivers by their branch and install its newest release.
+    """
+    if "." not in driver or "." not in floor:
+        return int(driver.partition(".")[0]) >= int(floor.partition(".")[0])
+    return _numbers(driver) >= _numbers(floor)
+
+
+def rests_on_branch(driver: str, floor: str) -> bool:
+    """Whether a bare branch reaches `floor` only by its newer releases: 580 does 580.65.06."""
+    return "." not in driver and driver_reaches(driver, floor) and _numbers(driver) < _numbers(floor)
+
+
 def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
     """Whether a Linux driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
 
@@ -33,19 +48,19 @@ def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
     if cuda == CPU:
         return True
     family = driver_floor(matrix, cuda)
-    return None if family is None else _numbers(driver) >= _numbers(family.floor)
+    return None if family is None else driver_reaches(driver, family.floor)
 
 
 def newest_cuda_for_driver(matrix: Matrix, driver: str) -> str | None:
     """The newest CUDA minor that a driver runs, "12.9" for 535.54.03; None for a driver older than all families."""
-    majors = [row.cuda_major for row in matrix.driver_families if _numbers(driver) >= _numbers(row.floor)]
+    majors = [row.cuda_major for row in matrix.driver_families if driver_reaches(driver, row.floor)]
     minors = [row.cuda for row in matrix.toolkit_drivers if majors and major_of(row.cuda) == max(majors)]
     return max(minors, key=Version, default=str(max(majors)) if majors else None)
 
 
 def jit_cuda_of_driver(matrix: Matrix, driver: str) -> str | None:
     """The newest CUDA minor whose PTX the driver compiles: its toolkit shipped with this driver or an older one."""
-    minors = [row.cuda for row in matrix.toolkit_drivers if _numbers(driver) >= _numbers(row.driver)]
+    minors = [row.cuda for row in matrix.toolkit_drivers if driver_reaches(driver, row.driver)]
     return max(minors, key=Version, default=None)
 
 

@@ -18,6 +18,7 @@ from stackfix.matrix.hardware import (
     jit_cuda_of_driver,
     major_of,
     newest_cuda_for_driver,
+    rests_on_branch,
 )
 from stackfix.matrix.hints import follow
 from stackfix.matrix.records import (
@@ -50,7 +51,9 @@ __all__ = [
     "library_hint",
     "minor_of",
     "newest_cuda_for_driver",
+    "other_minor",
     "preferred_versions",
+    "rests_on_branch",
     "rules_for",
     "torch_releases",
 ]
@@ -178,6 +181,13 @@ def companion_fits(companion: Companion, build: TorchBuild) -> str | None:
     else:
         same = major_of(companion.cuda) == major_of(build.cuda)
     return None if same else f"{name} is built for CUDA {companion.cuda}, torch {build.version} for CUDA {build.cuda}"
+
+
+def other_minor(companion: Companion, build: TorchBuild) -> bool:
+    """Whether a companion that fits was built for another minor of the build's CUDA major."""
+    if companion.cuda is None or build.cuda == CPU or companion.same_cuda != "major":
+        return False
+    return companion.cuda != build.cuda and companion_fits(companion, build) is None
 
 
 def flash_attn_wheels_for(matrix: Matrix, build: TorchBuild, python: str, platform: str) -> tuple[FlashAttnWheel, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.specifiers import SpecifierSet
 
 from stackfix.matrix import query
+from stackfix.matrix.records import DriverFamily
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -65,6 +66,8 @@ def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
                 f" {cuda_words(build.cuda)} needs: it runs only through a forward-compatibility package"
                 f" (cuda-compat) on a data-centre GPU; which base driver such a package takes is unknown here"
             )
+        elif request.driver is not None and family is not None and query.rests_on_branch(request.driver, family.floor):
+            yield _branch_note(request.driver, family)
         if family is not None and family.confidence == "low":
             floor = f"the driver floor {family.floor} of CUDA {family.cuda_major}"
             yield f"{floor} is known with low confidence ({family.source})"
@@ -72,6 +75,13 @@ def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
             archs = ", ".join(request.gpu_archs)
             torch = f"torch {build.version} for {build.platform}"
             yield f"whether {torch} has code for {archs} is unknown: nobody read its binaries"
+
+
+def _branch_note(driver: str, family: DriverFamily) -> str:
+    return (
+        f"driver {driver} is taken as {family.floor} or a newer release of that branch: older ones of it do not run"
+        f" CUDA {family.cuda_major}"
+    )
 
 
 def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
@@ -85,6 +95,11 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
             )
         if row is not None and row.confidence == "low":
             yield f"what {candidate.label} was built for is known with low confidence ({row.source})"
+        if row is not None and query.other_minor(row, build):
+            yield (
+                f"{candidate.label} is built for CUDA {row.cuda}, torch {build.version} for CUDA {build.cuda}: another"
+                f" minor of the same major, which is accepted"
+            )
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"

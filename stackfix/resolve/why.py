@@ -140,6 +140,8 @@ def _driver(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, s
     else:
         text = f"{cuda_words(build.cuda)} needs driver {family.floor} or newer (minor-version compatibility)"
         holds = query.driver_supports(matrix, value, build.cuda)
+        if query.rests_on_branch(value, family.floor):
+            text += f"; {value} is taken as such a release of its branch"
         yield Point(about="driver", holds=holds, text=text, source=family.source, confidence=family.confidence)
 
 
@@ -245,7 +247,11 @@ def _companion(matrix: Matrix, build: TorchBuild, value: str, package: str) -> I
     row = (fitting or rows)[0]
     misfit = query.companion_fits(row, build)
     text = misfit or f"{package} {row.version} fits torch {build.version} for {cuda_words(build.cuda)}"
-    yield Point(about=package, holds=misfit is None, text=text, source=row.source, confidence=row.confidence)
+    confidence = row.confidence
+    if query.other_minor(row, build):
+        text += f": it is built for CUDA {row.cuda}, another minor of the same major, which is accepted"
+        confidence = "high" if confidence == "certain" else confidence      # what was read is certain, that it fits not
+    yield Point(about=package, holds=misfit is None, text=text, source=row.source, confidence=confidence)
 
 
 _JUDGES: dict[str, _Judge] = {
