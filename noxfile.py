@@ -94,6 +94,21 @@ def real(session: nox.Session) -> None:
 
 
 @nox.session
+def oracle(session: nox.Session) -> None:
+    """Compare the simulated loader with the real one over 2,000 random library graphs; the seed is printed."""
+    install_locked(session)
+    session.run("python", "-m", "tests.loader_oracle", *(session.posargs or ["--count", "2000"]), env=CLEAN)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Read damaged ELF files for ten minutes: no crash, no hang, bounded memory."""
+    install_locked(session)
+    session.run("pytest", "tests/test_inspect_elf_fuzz.py", *session.posargs,
+                env={**CLEAN, "STACKFIX_FUZZ_SECONDS": "600"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure `stackfix lock` with uv beside it on a replayed index; exit 2 without uv, 1 where a mark is missed."""
     install_locked(session)
