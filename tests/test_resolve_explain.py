@@ -428,3 +428,14 @@ def test_the_torch_that_is_asked_for_has_its_own_reason_and_is_in_no_span_of_oth
 ])
 def test_versions_are_told_in_spans_without_gaps(versions: list[str], text: str) -> None:
     assert versions_text(versions, ["5", "4", "3", "2", "1"]) == text
+
+
+def test_libraries_of_two_cuda_majors_asked_for_together() -> None:
+    world, matrix = two_cuda_majors()
+    for name in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
+        world[name]["9.0.dev1"] = Release(tags=(), static=False)    # placeholders, which are not the reason
+    request = asked("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
+    error = refusal(request, FakeIndex(world), matrix=matrix)
+    assert named(error) == {"requirement nvidia-cudnn-cu12", "requirement nvidia-cudnn-cu13"}
+    assert "cannot stand beside" in facts(error)
+    check(request, error, FakeIndex(world), matrix=matrix)

@@ -41,8 +41,12 @@ def _with_count(causes: list[Cause], candidate: Candidate, others: int) -> Itera
     """The causes of one refuted candidate; the last says how many others of the project clash too."""
     yield from causes[:-1]
     if causes:
-        more = f" (and {others} other versions of {candidate.name} clash too)" if others else ""
+        more = f" (and {_other_versions(others)} of {candidate.name} clash too)" if others else ""
         yield replace(causes[-1], text=f"{causes[-1].text}{more}")
+
+
+def _other_versions(number: int) -> str:
+    return "1 other version" if number == 1 else f"{number} other versions"
 
 
 def _way(clash: Clash, need: Need, depth: int = 0) -> Iterator[Cause]:
@@ -93,7 +97,7 @@ def _told(clash: Clash, found: Iterable[Exclusion], project: str) -> Iterator[Ca
     groups = sorted(told.values(), key=lambda same: not same[0].because)     # what drives all of them out goes first
     for same in groups[: 1 if groups and groups[0][0].because else 2]:
         first = same[0]
-        more = f" (and {len(same) - 1} other versions likewise)" if len(same) > 1 else ""
+        more = f" (and {_other_versions(len(same) - 1)} likewise)" if len(same) > 1 else ""
         name = project.removeprefix("!").partition(" ")[0]
         for need in first.because:
             yield from _way(clash, need)

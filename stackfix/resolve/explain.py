@@ -71,10 +71,15 @@ def _plain_error(evidence: Evidence, clash: Clash) -> StackfixError | None:
     missing, unbuilt = evidence.missing.get(name), evidence.unbuilt.get(name)
     if missing is not None:
         return NoSuchProject(name, missing.indexes, asker)
-    usable = unbuilt is not None and next(clash.problem.candidates(name, None, ()), None)
-    if unbuilt is not None and usable is None:
+    if unbuilt is not None and not _has_wheel(clash, name):
         return SdistNeedsBuild(name, unbuilt.version, unbuilt.reason, asker)
     return None
+
+
+def _has_wheel(clash: Clash, name: str) -> bool:
+    """Whether the target takes a wheel of the project: then that wheel's misfit is the reason, and no sdist."""
+    best = next(clash.problem.project(name).candidates(()), None)
+    return best is not None and best.files[0].is_wheel
 
 
 def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]]:
@@ -134,8 +139,17 @@ def _joined(evidence: Evidence, flash: FlashAttn, least: Failure, cause: Cause) 
         ]
         if not new:
             return cause
-        cause = replace(cause, text=f"{cause.text}; likewise {new[0].text}", rows=(*cause.rows, *new[0].rows))
+        text = f"{cause.text}; likewise {_joining_words(new[0])}"
+        cause = replace(cause, text=text, rows=(*cause.rows, *new[0].rows))
     return cause
+
+
+def _joining_words(cause: Cause) -> str:
+    """The cause; of two projects that cannot stand beside each other, as after another such pair, only their names."""
+    rule = cause.rows[0]
+    if isinstance(rule, Rule) and rule.needs.endswith("<0"):
+        return f"{rule.package} and {rule.needs.removesuffix('<0')}"
+    return cause.text
 
 
 def _without_rows(matrix: Matrix, rows: tuple[object, ...]) -> Matrix:
