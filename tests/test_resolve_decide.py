@@ -465,3 +465,10 @@ def test_companion_of_another_cuda_minor_is_told() -> None:
         rows = (*MATRIX.companions, companion("former", "1.0", "==2.3.1", cuda, same="major"))
         notes = lock(asked("former", torch="==2.3.1"), FakeIndex(world), matrix=replace(MATRIX, companions=rows)).notes
         assert any("former 1.0 is built for CUDA 12.4, torch 2.3.1 for CUDA 12.1" in note for note in notes) is told
+
+
+def test_project_of_the_request_that_a_rule_holds_back_is_told() -> None:
+    notes = lock(asked("transformers", torch="==2.3.*")).notes
+    assert any("transformers 4.40 was chosen over 5.0, which needs torch>=2.4" in note for note in notes)
+    assert not any("chosen over" in note for note in lock(asked("transformers<5", torch="==2.3.*")).notes)
+    assert not any("chosen over" in note for note in lock(asked("transformers", torch="==2.4.*")).notes)

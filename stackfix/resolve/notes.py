@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from packaging.specifiers import SpecifierSet
 
 from stackfix.matrix import query
-from stackfix.matrix.records import DriverFamily
+from stackfix.matrix.records import DriverFamily, Rule
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
-from stackfix.resolve.needs import Candidate, FromRule, Need
+from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
 from stackfix.resolve.pep508 import admits, normalise
 from stackfix.resolve.question import TORCH
 from stackfix.resolve.solve import Solved
@@ -162,7 +162,7 @@ def _low_rules(closure: Closure) -> Iterator[str]:
 
 
 def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
-    """Newer versions that only a row of low confidence kept out."""
+    """The newest version that a row of low confidence kept out; of what the request names, that any rule kept out."""
     problem = closure.problem
     if chosen.name in problem.only or not _is_governed(closure, chosen.name):
         return
@@ -172,11 +172,16 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
             return
         candidate = problem.project(chosen.name).candidate(version)
         why = problem.exclusion(candidate) if candidate is not None else None
-        if why is not None and any(getattr(row, "confidence", "") == "low" for row in why.rows):
+        if why is None:
+            continue
+        if any(getattr(row, "confidence", "") == "low" for row in why.rows):
             yield (
                 f"{chosen.name} {chosen.text} was chosen over {why.version} by a row of low confidence:"
                 f" {chosen.name} {why.version} {why.reason} ({why.source})"
             )
+            return
+        if any(isinstance(row, Rule) for row in why.rows) and any(isinstance(need.origin, FromUser) for need in needs):
+            yield f"{chosen.name} {chosen.text} was chosen over {why.version}, which {why.reason}"
             return
 
 
