@@ -1,6 +1,12 @@
 """`python -m stackfix`: the same as the console script."""
 
-from stackfix.cli import main
+import sys
 
 if __name__ == "__main__":
-    main()
+    try:
+        from stackfix.cli import main
+
+        main()
+    except KeyboardInterrupt:           # before or after the command itself catches it
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)

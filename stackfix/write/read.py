@@ -110,4 +110,4 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"{path} line {line}", "is not UTF-8 text", "remove it, or write elsewhere with -o DIR") from error
+        raise BadInput(f"{path} line {line}", "is not UTF-8 text", "remove it, or write with -o elsewhere") from error
