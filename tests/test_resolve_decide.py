@@ -472,3 +472,10 @@ def test_project_of_the_request_that_a_rule_holds_back_is_told() -> None:
     assert any("transformers 4.40 was chosen over 5.0, which needs torch>=2.4" in note for note in notes)
     assert not any("chosen over" in note for note in lock(asked("transformers<5", torch="==2.3.*")).notes)
     assert not any("chosen over" in note for note in lock(asked("transformers", torch="==2.4.*")).notes)
+
+
+def test_compiled_extension_that_torch_itself_requires_is_not_told() -> None:
+    world = projects()
+    world["triton"] = {"2.0": Release(requires=("torch",), tags=wheel_tags(("3.10",)))}
+    world["torch"]["2.3.1"] = replace(world["torch"]["2.3.1"], requires=("triton==2.0",))
+    assert not any("holds compiled code" in note for note in lock(asked(torch="==2.3.1"), FakeIndex(world)).notes)

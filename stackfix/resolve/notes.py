@@ -112,10 +112,11 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
 def _unchecked_extensions(evidence: Evidence, closure: Closure) -> Iterator[str]:
     """Compiled code against a torch that neither metadata nor the matrix names."""
     build = closure.problem.build
+    of_torch = {TORCH, *(need.name for need in closure.problem.dependencies(closure.chosen[TORCH]))}   # triton
     for name, candidate in sorted(closure.chosen.items()):
         file = candidate.files[0]
         compiled = file.is_wheel and not candidate.direct and not file.filename.endswith("-none-any.whl")
-        if name == TORCH or name in evidence.tied_to_torch or not compiled:
+        if name in of_torch | evidence.tied_to_torch or not compiled:
             continue
         needs = [need for need in closure.problem.dependencies(candidate) if need.name == TORCH]
         rules = [
