@@ -479,3 +479,29 @@ def test_compiled_extension_that_torch_itself_requires_is_not_told() -> None:
     world["triton"] = {"2.0": Release(requires=("torch",), tags=wheel_tags(("3.10",)))}
     world["torch"]["2.3.1"] = replace(world["torch"]["2.3.1"], requires=("triton==2.0",))
     assert not any("holds compiled code" in note for note in lock(asked(torch="==2.3.1"), FakeIndex(world)).notes)
+
+
+def test_a_lock_of_another_torch_keeps_nothing_of_its_toolkit() -> None:
+    kept = (("torch", "2.4.1"), ("filelock", "3.0"), ("nvidia-nvjitlink-cu12", "12.4.127"))
+    found = pins(lock(asked(torch="==2.3.1", kept=kept)))
+    assert (found["torch"], found["nvidia-nvjitlink-cu12"], found["filelock"]) == ("2.3.1", "12.1.105", "3.0")
+
+
+def test_an_sdist_is_told_with_the_glibc_that_has_wheels() -> None:
+    world = projects()
+    world["numpy"] = {"3.0": Release(tags=wheel_tags(("3.10", "3.11"), "manylinux_2_31_x86_64"), sdist=True)}
+    [note] = [text for text in lock(asked("numpy"), FakeIndex(world)).notes if "sdist" in text]
+    assert "numpy 3.0 is locked as an sdist" in note
+    assert "with --glibc 2.31 it has wheels" in note
+    newer = lock(asked("numpy", glibc="2.31"), FakeIndex(world))
+    assert not [text for text in newer.notes if "sdist" in text]
+
+
+def test_a_row_that_the_wheel_disproves_is_told() -> None:
+    torch = (torch_build("2.3.1", "12.1", "12.1.1", requires=("nvidia-cusparse-cu12==12.3.1.170", "filelock")),)
+    altered = replace(MATRIX, torch=torch)
+    found = lock(asked(torch="==2.3.1"), matrix=altered)
+    assert pins(found)["nvidia-cusparse-cu12"] == "12.1.0.106"
+    [note] = [text for text in found.notes if "metadata was followed" in text]
+    assert "requires nvidia-cusparse-cu12==12.3.1.170" in note
+    assert not [text for text in lock(asked(torch="==2.3.1")).notes if "metadata was followed" in text]

@@ -14,8 +14,9 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
 from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
-from stackfix.resolve.pep508 import admits, normalise
+from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.question import TORCH
+from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
 from stackfix.sources.errors import SdistNeedsBuild
@@ -100,10 +101,13 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
                 f"{candidate.label} is built for CUDA {row.cuda}, torch {build.version} for CUDA {build.cuda}: another"
                 f" minor of the same major, which is accepted"
             )
+        if not candidate.direct and not candidate.files[0].is_wheel:
+            yield _sdist_note(evidence, candidate, closure.problem.target)
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"
     yield from _unchecked_extensions(evidence, closure)
+    yield from _row_disproved(evidence, closure)
     yield from _other_cuda(closure)
     yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
@@ -134,6 +138,38 @@ def _unchecked_extensions(evidence: Evidence, closure: Closure) -> Iterator[str]
 
 def _bounds_above(specifier: SpecifierSet) -> bool:
     return any(part.operator in {"==", "===", "~=", "<", "<="} for part in specifier)
+
+
+def _sdist_note(evidence: Evidence, candidate: Candidate, target: Target) -> str:
+    """That installing builds the package, and which glibc would spare it."""
+    machine = "x86_64" if target.platform == "linux-64" else "aarch64"
+    taken = tuple(int(part) for part in target.glibc.split("."))
+    newer = sorted(
+        glibc
+        for file in evidence.index.page(candidate.name).files(candidate.text)
+        for major, minor in re.findall(rf"manylinux_(\d+)_(\d+)_{machine}", file.filename)
+        if (glibc := (int(major), int(minor))) > taken
+    )
+    hint = f"; with --glibc {newer[0][0]}.{newer[0][1]} it has wheels" if newer else ""
+    return (
+        f"{candidate.label} is locked as an sdist, which installing it builds: it has no wheel for Python"
+        f" {target.python} on {target.platform} with glibc {target.glibc}{hint}"
+    )
+
+
+def _row_disproved(evidence: Evidence, closure: Closure) -> Iterator[str]:
+    """Pins of torch's row that its wheel's own metadata do not hold: the metadata is followed."""
+    build, view = closure.problem.build, evidence.view(closure.problem.target)
+    for line in build.requires:
+        if not view.applies(line, None):
+            continue
+        parsed = parse_requirement(line)
+        chosen = closure.chosen.get(normalise(parsed.name)) if parsed is not None else None
+        if parsed is not None and chosen is not None and not admits(parsed.specifier, chosen.version):
+            yield (
+                f"the matrix says that torch {build.version} requires {normalise(parsed.name)}{parsed.specifier}, the"
+                f" metadata of its wheel led to {chosen.text}: the metadata was followed (`stackfix matrix check`)"
+            )
 
 
 def _other_cuda(closure: Closure) -> Iterator[str]:

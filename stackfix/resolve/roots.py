@@ -74,7 +74,10 @@ def torch_need(stack: Stack, build: TorchBuild) -> Need:
 
 
 def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild) -> Mapping[str, tuple[Version, ...]]:
-    """Versions to try before the newest: the kept lock's, then those of torch's own toolkit release."""
+    """Versions to try before the newest: the kept lock's, then those of torch's own toolkit release.
+
+    A lock of another torch keeps nothing of torch's toolkit: its libraries would be a mixture of two releases.
+    """
     kept: dict[str, set[Version]] = {}
     for name, text in question.request.kept:
         version = parse_version(text)
@@ -82,10 +85,12 @@ def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild
             kept.setdefault(normalise(name), set()).add(version)
     # Locks of several targets may pin one project at several versions: each target takes the newest that fits it.
     found = {name: tuple(sorted(versions, reverse=True)) for name, versions in kept.items()}
+    torch = parse_version(build.version)
+    another = TORCH in found and torch not in found[TORCH]
     for name, text in query.preferred_versions(evidence.matrix, build).items():
         version = parse_version(text)
         if version is not None:
-            found[name] = (*found.get(name, ()), version)
+            found[name] = (version,) if another else (*found.get(name, ()), version)
     return found
 
 
