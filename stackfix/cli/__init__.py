@@ -5,8 +5,11 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line of this process and exit with its status."""
+    import gc
     import sys
 
+    # A lock makes many records that live to its end: looking for garbage among them took 7 % of its processor time.
+    gc.set_threshold(100_000, 50, 100)
     try:
         from stackfix.cli.app import run
 

@@ -89,7 +89,7 @@ class Cache:
         self._write(kind, key, about, b"")
 
     def _path(self, kind: str, key: str) -> Path:
-        return self.directory / kind / key[:2] / key
+        return self.directory / kind / key      # no folder per prefix: making one costs more than the entry
 
     def _read(self, kind: str, key: str) -> Entry | None:
         path = self._path(kind, key)
@@ -124,7 +124,7 @@ class Cache:
             try:
                 self._put(path, (digest.hexdigest().encode(), b"\n", line, content))
             except FileNotFoundError:
-                for folder in (self.directory, path.parent.parent, path.parent):
+                for folder in (self.directory, path.parent):
                     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._put(path, (digest.hexdigest().encode(), b"\n", line, content))
         except OSError as fault:
