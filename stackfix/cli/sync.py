@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--prefix", metavar="DIR", help="The environment; else VIRTUAL_ENV, CONDA_PREFIX, this interpreter.")
 @click.option("--python", "python", metavar="EXE", help="Its interpreter.")
 @click.option("--flash-attn-source", metavar="URL|DIR", help="Take the flash-attn wheel from here (sha256 checked).")
-@click.option("--dry-run", is_flag=True, help="Install nothing, ask nobody: print the changes.")
+@click.option("--dry-run", is_flag=True, help="Install nothing, ask nobody: print the changes; exit 1 if any.")
 @common_options
 def command(
     lockfile: str, prefix: str | None, python: str | None, flash_attn_source: str | None, dry_run: bool, **values: Any,
@@ -48,7 +48,8 @@ def command(
         )
     for plan in plans:
         show(plan, dry_run=dry_run, common=common)
-    return status
+    would_change = any(change.action != "keep" for plan in plans for change in plan.changes)
+    return 1 if dry_run and would_change else status
 
 
 def show(plan: Plan, *, dry_run: bool, common: CommonOptions) -> None:
