@@ -1,7 +1,7 @@
 """The index client beside the clients it stands in for: `python benchmarks/client.py`.
 
 A loopback server (another process) answers from recordings; each client fetches the same pages whole, in a process of
-its own, 50 connections at most. Printed: medians of wall and processor seconds (imports, not interpreter start, counted)
+its own, 50 connections at most. Printed: medians of wall and processor seconds (imports counted, interpreter start not)
 and the ratio to ours: why stackfix/sources/transport.py stands on http.client. Nothing is asserted.
 """
 
