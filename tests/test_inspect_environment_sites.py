@@ -52,7 +52,7 @@ def test_the_base_python_has_its_user_site_first(tmp_path: Path) -> None:
     found = [each.path for each in look(sys.base_prefix, environ).sites]
     assert found == said_by(Path(look(sys.base_prefix).python.executable), environ)    # type: ignore[union-attr,arg-type]
     assert found[0] == str(tmp_path / ".local" / SITE)
-    assert [each.kind for each in look(sys.base_prefix, {}).sites] == ["environment"]
+    assert {each.kind for each in look(sys.base_prefix, {}).sites} == {"environment"}     # Debian's has three folders
 
 
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="no system Python")
