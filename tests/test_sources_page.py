@@ -245,3 +245,14 @@ def test_html_that_lists_no_file_of_the_project_is_no_index_page(body: bytes) ->
 ])
 def test_a_legal_page_without_usable_files_has_none(body: bytes, kind: str) -> None:
     assert parse(body, kind).version_strings() == ()
+
+
+def test_files_left_out_by_name_are_not_read() -> None:
+    wanted = "demo-1.0-py3-none-any.whl"
+    broken = row("demo-1.0-cp311-cp311-win_amd64.whl", hashes={"sha256": "no hash"})
+    page = parse(page_json("demo", row(wanted), broken))
+    assert [file.filename for file in page.files_named("1.0", lambda name: name == wanted)] == [wanted]
+    with pytest.raises(BadPage, match="no sha256"):
+        page.files("1.0")
+    with pytest.raises(BadPage, match="no sha256"):
+        page.files_named("1.0", lambda name: True)

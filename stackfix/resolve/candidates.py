@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, parse_version, pins_exactly, wants_prereleases
-from stackfix.resolve.records import ProjectPage
+from stackfix.resolve.records import ProjectPage, SelectivePage
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.uploaded import uploaded
 from stackfix.sources.records import IndexFile
@@ -22,6 +22,7 @@ class Project:
     def __init__(self, page: ProjectPage, view: TargetView, newest: datetime | None = None) -> None:
         self.name = page.name
         self._page, self._view, self._newest = page, view, newest
+        self._selective = page if isinstance(page, SelectivePage) else None
         self._texts: dict[Version, list[str]] = {}
         for text in page.version_strings():
             version = parse_version(text)
@@ -128,7 +129,16 @@ class Project:
 
     def _fitting(self, version: Version) -> list[IndexFile]:
         """Files of the version that the target takes, yanked or not."""
-        return [file for file in self._files(version) if self._misfit(file) is None]
+        if self._selective is None:
+            files = self._files(version)
+        else:
+            texts = self._texts.get(version, ())
+            files = [file for text in texts for file in self._selective.files_named(text, self._may_fit)]
+        return [file for file in files if self._misfit(file) is None]
+
+    def _may_fit(self, filename: str) -> bool:
+        """Whether the target takes a file of this name: every sdist, and wheels by their tags."""
+        return not filename.endswith(".whl") or self._view.rank(filename) is not None
 
     def _files(self, version: Version) -> list[IndexFile]:
         return [file for text in self._texts.get(version, ()) for file in self._page.files(text)]

@@ -215,6 +215,14 @@ class Index(Protocol):
 
 
 @runtime_checkable
+class SelectivePage(Protocol):
+    """A page that can leave files out before it reads what it says of them. One that cannot is only slower."""
+
+    def files_named(self, version: str, accept: Callable[[str], bool]) -> tuple[IndexFile, ...]:
+        """Files of one version string whose names are accepted."""
+
+
+@runtime_checkable
 class Watchable(Protocol):
     """An index that tells of answers as they come. One that does not is only slower."""
 

@@ -7,6 +7,7 @@ their file names, cheaply, and are checked and turned into records only when som
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from stackfix.sources.address import resolve_link
 from stackfix.sources.errors import BadPage, NoIndexPage
@@ -49,12 +50,21 @@ class Page:
             known = self._files[version] = self._records(version)
         return known
 
-    def _records(self, version: str) -> tuple[IndexFile, ...]:
+    def files_named(self, version: str, accept: Callable[[str], bool]) -> tuple[IndexFile, ...]:
+        """Files of one version string whose names are accepted; the others are not even decoded. Raises BadPage."""
+        known = self._files.get(version)
+        if known is not None:
+            return tuple(file for file in known if accept(file.filename))
+        return self._records(version, accept)
+
+    def _records(self, version: str, accept: Callable[[str], bool] | None = None) -> tuple[IndexFile, ...]:
         found: dict[str, IndexFile] = {}
         for number in self._groups.get(version, ()):
             filename = self._entries.names[number]
             if filename.endswith(".whl") and filename.count("-") not in (4, 5):
                 continue  # no wheel name (binary distribution format); installers pass over it too
+            if accept is not None and not accept(filename):
+                continue
             file = self._record(self._entry(number), version)
             before = found.setdefault(file.filename, file)
             if before.sha256 != file.sha256:
