@@ -157,7 +157,7 @@ def test_compiled_files_come_and_go(tmp_path: Path) -> None:
     record = "a/__pycache__/a.cpython-311.pyc,,\na/a.py,,0\n"
     site = plain_venv(tmp_path)
     write(site, "a/a.py")
-    dist_info(site, "demo", "1", record=record)
+    dist_info(site, "demo", "1", record=f"{record}a/sub/__pycache__,,\n")
     dist_info(site, "other", "1", record=record)
     environment = look("/venv", root=Root(str(tmp_path)))
     assert faults(environment) == []

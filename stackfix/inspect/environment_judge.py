@@ -13,7 +13,8 @@ from stackfix.inspect.places import MIB, Root, reason_of
 from stackfix.inspect.wheels import sha256_of
 
 MAX_FAULTS = 1000               # of one owner: a removed torch would give 15,000
-PASSING = (".pyc", ".pyo")      # compiled at need, thrown away at will
+# Compiled at need, thrown away at will; virtualenv writes the folder itself into the RECORDs that it seeds.
+PASSING = (".pyc", ".pyo", "/__pycache__")
 Claim = tuple[Owner, "int | None", "str | None"]   # size; hash as its record writes it, for few are ever compared
 
 
