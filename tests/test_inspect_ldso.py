@@ -12,7 +12,6 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.inspect.ldso import (
-    ConfiguredFolder,
     cpu_levels,
     hwcap_subfolders,
     read_cache,
@@ -21,6 +20,7 @@ from stackfix.inspect.ldso import (
     read_loader,
 )
 from stackfix.inspect.ldso_cache import CacheEntry, choose, parse_cache
+from stackfix.inspect.ldso_records import ConfiguredFolder
 from stackfix.inspect.places import Root, open_root
 from tests.loader_oracle.build import cache_of
 from tests.loader_oracle.elf_writer import write

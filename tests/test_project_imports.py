@@ -22,12 +22,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "matrix": frozenset(),
     "sources": frozenset({"matrix.records"}),
     "inspect": frozenset({"matrix.records"}),
-    "diagnose": frozenset({"matrix.records", "matrix.query", "inspect.records", "inspect.environment_records"}),
+    "diagnose": frozenset({"matrix.records", "matrix.query", "matrix.library_records", "inspect.records",
+                           "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records",
+                           "inspect.fatbin_records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
     "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
-                         "resolve.records", "write.records"}),
+                         "resolve.records", "write.records", "diagnose.finding_records", "inspect.machine_records"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage

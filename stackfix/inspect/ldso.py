@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from stackfix.errors import BadInput
 from stackfix.inspect.ldso_cache import CacheEntry, choose, parse_cache
+from stackfix.inspect.ldso_records import ConfiguredFolder
 from stackfix.inspect.places import Root
 from stackfix.inspect.records import LoaderMachine
 
@@ -22,15 +22,6 @@ X86_LEVELS = {
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
 }
 LEGACY_UNTIL = (2, 36)      # glibc 2.37 dropped tls/, the platform's name and the old hwcap bits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredFolder:
-    """One folder of ld.so.conf, and the file that names it."""
-
-    folder: str
-    file: str               # "/etc/ld.so.conf.d/cuda.conf"
-    line: int
 
 
 def read_cache(root: Root, path: str = "/etc/ld.so.cache") -> tuple[CacheEntry, ...]:

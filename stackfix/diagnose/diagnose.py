@@ -1,0 +1,30 @@
+"""From a view of an environment to findings, levels, and what cannot be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
+from stackfix.diagnose.levels import describe_levels
+from stackfix.diagnose.situation import View
+from stackfix.inspect.machine_records import Undecided
+
+Answer = Finding | Undecided
+CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
+)
+
+
+def diagnose(view: View) -> Diagnosis:
+    """All that is wrong or worth knowing, worst first; what cannot be decided here stands apart."""
+    answers = list(dict.fromkeys(answer for check in CHECKS for answer in check(view)))
+    findings = sorted((each for each in answers if isinstance(each, Finding)), key=rank)
+    undecided = (*view.machine.undecided, *(each for each in answers if isinstance(each, Undecided)))
+    return Diagnosis(levels=tuple(describe_levels(view, findings)), findings=tuple(findings),
+                     undecided=tuple(dict.fromkeys(undecided)))
+
+
+def rank(finding: Finding) -> tuple[int, int, str, str, str]:
+    """Worst first, then from the base of the pyramid upwards: what lies below is often the cause."""
+    culprit = finding.culprit
+    return (SEVERITIES.index(finding.severity), LEVELS.index(finding.level), finding.code,
+            culprit.path or culprit.package or culprit.variable or "", finding.summary)
