@@ -104,6 +104,9 @@ class Row:
             self._faults.add(f"{self.where}, {key}", f"{value!r} is neither true nor false")
         return value is True
 
+    def optional_flag(self, key: str, *, default: bool = False) -> bool:
+        return self.flag(key) if self.has(key) else default
+
     def whole(self, key: str) -> int:
         value = self._get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
