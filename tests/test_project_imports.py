@@ -29,7 +29,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "resolve": frozenset({"matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
-                         "resolve.records", "write.records", "diagnose.finding_records", "inspect.machine_records"}),
+                         "resolve.records", "write.records", "diagnose.finding_records", "inspect.machine_records",
+                         "inspect.environment_records"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage

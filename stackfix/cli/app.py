@@ -17,6 +17,7 @@ from stackfix.errors import StackfixError
 
 COMMANDS = {        # name -> (module, one line of help): a module is imported when its command runs
     "lock": ("stackfix.cli.lock", "Choose a consistent stack and write its lockfiles."),
+    "check": ("stackfix.cli.check", "See an environment the way the loader will, and name what is wrong."),
     "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
     "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),
 }

@@ -67,7 +67,7 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-q", "--quiet", is_flag=True, help="Say only what failed."),
         click.option("-v", "--verbose", count=True, help="Say more."),
         click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
-                     help="Colour on stderr (NO_COLOR is respected)."),
+                     help="Colour (NO_COLOR is respected)."),
         click.option("--offline", is_flag=True, help="Use the cache only."),
         click.option("--cache-dir", metavar="DIR", default=None, help="[env: STACKFIX_CACHE_DIR]"),
     )):

@@ -40,6 +40,10 @@ class Bars:
         """`done` of `total` bytes of `file` are there."""
         self._update(file, done, total)
 
+    def hashing(self, done: int, total: int, /) -> None:
+        """`done` of `total` installed bytes are hashed."""
+        self._update("hashing", done, total)
+
     def _update(self, what: str, done: int, total: int | None) -> None:
         if not self._shown or time.monotonic() - self._since < MOMENT:
             return

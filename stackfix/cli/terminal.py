@@ -1,10 +1,11 @@
-"""Colour and progress: what the terminal on stderr can take. Quiet off a terminal, with --json and with -q."""
+"""Colour: what the terminals on stderr and stdout can take."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -26,16 +27,27 @@ def choose_colour(choice: str) -> None:
     _choice = choice
 
 
-def colour_wanted() -> bool:
-    """Whether stderr gets colour: --color, then NO_COLOR, then whether it is a terminal."""
+def colour_wanted(stream: TextIO | None = None) -> bool:
+    """Whether a stream, stderr without one, gets colour: --color, then NO_COLOR, then whether it is a terminal."""
     if _choice != "auto":
         return _choice == "always"
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+    return (not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+            and (sys.stderr if stream is None else stream).isatty())
 
 
 def stderr_style() -> Style:
     """The style function for text on stderr."""
     return _styled if colour_wanted() else plain
+
+
+def stdout_style() -> Style:
+    """The style function for text on stdout; its lines are echoed with `color=colour_wanted(sys.stdout)`."""
+    return _styled if colour_wanted(sys.stdout) else plain
+
+
+def stdout_width() -> int | None:
+    """Columns of the terminal on stdout; None where it is none: a pipe gets whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _styled(text: str, style: str) -> str:

@@ -9,7 +9,7 @@ from stackfix.errors import BadInput
 from stackfix.inspect.conda import CondaContent, read_conda
 from stackfix.inspect.environment_activation import read_activation, read_kernels
 from stackfix.inspect.environment_editable import find_editables
-from stackfix.inspect.environment_files import InstalledFiles
+from stackfix.inspect.environment_files import InstalledFiles, Progress
 from stackfix.inspect.environment_find import Found, find_environment
 from stackfix.inspect.environment_objects import Searched, find_shared_objects, library_folders
 from stackfix.inspect.environment_python import read_python, read_venv
@@ -42,8 +42,8 @@ def inspect_environment(root: Root, environ: Mapping[str, str], *, prefix: str |
     return inspect_installation(root, environ, found, deep=deep)[0]
 
 
-def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *,
-                         deep: bool = False) -> tuple[Environment, InstalledFiles]:
+def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *, deep: bool = False,
+                         progress: Progress | None = None) -> tuple[Environment, InstalledFiles]:
     """The environment, and the owners of all its files, for those who ask about a path."""
     notes: list[Note] = []
     conda = read_conda(root, found.prefix, notes)
@@ -62,7 +62,7 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
     files = claim_files(root, found.prefix, sites, distributions, contents, notes)
     objects = find_shared_objects(files, searched(found.prefix, sites, conda[0] if conda else None), notes)
     judged = (found.prefix, *(each.base for each in sites))
-    faults = files.faults(judged, notes, deep=deep)
+    faults = files.faults(judged, notes, deep=deep, progress=progress)
     return Environment(
         prefix=found.prefix, found_via=found.found_via, python=interpreter, venv=venv[0] if venv else None,
         conda=conda[0] if conda else None, sites=sites, path_files=path_files, editables=editables,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from stackfix.inspect.environment_folders import Folders
 from stackfix.inspect.environment_judge import PASSING, Claim, Judge, fault, hexadecimal, is_below, limited
 from stackfix.inspect.environment_records import FileClaim, FileFault, Note, Owner, SharedFile
 from stackfix.inspect.places import Root
 from stackfix.inspect.wheels import Row
+
+Progress = Callable[[int, int], None]       # bytes that were judged, of how many
 
 
 class InstalledFiles:
@@ -61,7 +63,8 @@ class InstalledFiles:
                 found.append(SharedFile(path=path, claims=stated, same=len(hashes) == 1 and None not in hashes))
         return tuple(found)
 
-    def faults(self, allowed: tuple[str, ...], notes: list[Note], *, deep: bool = False) -> tuple[FileFault, ...]:
+    def faults(self, allowed: tuple[str, ...], notes: list[Note], *, deep: bool = False,
+               progress: Progress | None = None) -> tuple[FileFault, ...]:
         """Files that are missing, of another size or, with `deep`, of another content, by path.
 
         `allowed` are the folders in which a file may really lie: a folder that is a link to elsewhere is not entered.
@@ -69,7 +72,7 @@ class InstalledFiles:
         real_bases = tuple(filter(None, (self.folders.real(each) for each in allowed)))
         judge = Judge(self.root, self.folders, real_bases, deep=deep)
         found = list(self._faults)
-        for path, claim in self._claims.items():
+        for path, claim in told(self._claims, progress) if progress else self._claims.items():
             if path in self._more or not judge.is_plainly_right(path, claim):
                 found += filter(None, (judge.fault(path, each) for each in self.claims(path)
                                        # a distribution strips and moves files of wheels; its own tools judge them
@@ -78,3 +81,13 @@ class InstalledFiles:
             reason = f"is a link that leads out of the prefix, as {judge.outside_links} files are"
             notes.append(Note(path=judge.first_outside, reason=reason))
         return tuple(limited(sorted(found, key=lambda each: (each.path, each.owner)), notes))
+
+
+def told(claims: Mapping[str, Claim], progress: Progress) -> Iterator[tuple[str, Claim]]:
+    """The claims, while `progress` is told of their bytes."""
+    done, total = 0, sum(size or 0 for _, size, _ in claims.values())
+    for path, claim in claims.items():
+        progress(done, total)
+        yield path, claim
+        done += claim[1] or 0
+    progress(total, total)

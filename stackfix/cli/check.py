@@ -1,0 +1,78 @@
+"""`stackfix check`: see an environment the way the loader will, and name what is wrong. Nothing is changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackfix.cli.options import CommonOptions, common_options, take_common
+from stackfix.cli.progress import Bars
+
+if TYPE_CHECKING:
+    from stackfix.diagnose.finding_records import Diagnosis
+    from stackfix.diagnose.situation import View
+
+FAIL_ON = ("error", "warning", "note", "never")
+
+
+@click.command("check")
+@click.option("--prefix", metavar="DIR", help="The environment; else VIRTUAL_ENV, CONDA_PREFIX, this interpreter.")
+@click.option("--python", metavar="EXE", help="Its interpreter, which is not started.")
+@click.option("--root", metavar="TREE", help="A folder that stands for /: an unpacked image, a recorded machine.")
+@click.option("--ext", "extensions", metavar="FILE.so", multiple=True,
+              help="Judge this self-built extension against the environment; may be repeated.")
+@click.option("--env", "variables", metavar="NAME=VALUE", multiple=True,
+              help="A variable of the process to judge; with --root there are no others. May be repeated.")
+@click.option("--deep", is_flag=True, help="Hash every installed file, too.")
+@click.option("--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True,
+              help="Severity from which on the exit status is 1.")
+@common_options
+def command(**options: Any) -> int:
+    """Inspect an environment, simulate what its imports load, and name what is wrong and what cures it.
+
+    Nothing is imported, run or written, and no network is used.
+    """
+    from stackfix.cli.inspecting import asked_for, view_of
+    from stackfix.diagnose.diagnose import diagnose
+    from stackfix.report.check import at_or_above
+
+    common = take_common(options)
+    fail_on: str = options["fail_on"]
+    asked = asked_for(options)
+    with Bars(shown=asked.deep and not (common.quiet or common.as_json)) as bars:
+        view = view_of(asked, bars.hashing if asked.deep else None)
+    diagnosis = diagnose(view)
+    show(diagnosis, view, common, fail_on=fail_on, root=options["root"])
+    return 1 if any(at_or_above(each, fail_on) for each in diagnosis.findings) else 0
+
+
+def show(diagnosis: Diagnosis, view: View, common: CommonOptions, *, fail_on: str, root: str | None) -> None:
+    """The document, or the lines for people, on stdout."""
+    if common.as_json:
+        from stackfix.report.check_json import check_document
+        from stackfix.report.json import render_json
+        from stackfix.report.printable import printable_json
+
+        document = check_document(diagnosis, view.environment, view.machine, projects=stack_projects(view), root=root)
+        click.echo(printable_json(render_json(document)))
+        return
+    from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
+    from stackfix.report.check import Manner, check_lines
+
+    place = view.environment.prefix + (f" of {root}" if root else "")
+    manner = Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, fail_on=fail_on,
+                    width=stdout_width())
+    for line in check_lines(diagnosis, view.environment.notes, place, manner):
+        click.echo(line, color=colour_wanted(sys.stdout))
+
+
+def stack_projects(view: View) -> frozenset[str]:
+    """Installed projects and conda packages that belong to the GPU stack."""
+    imports = {each.project for each in view.libraries.imports}
+    wheels = {project for each in view.libraries.families for project in each.projects}
+    conda = {package for each in view.libraries.families for package in each.conda}
+    suffixed = {f"{project}-cu{major}" for project in wheels for major in (11, 12, 13)}
+    named = {each.name for each in view.environment.distributions if each.name.startswith("nvidia-")}
+    return frozenset(imports | wheels | conda | suffixed | named)

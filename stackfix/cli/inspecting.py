@@ -1,0 +1,192 @@
+"""Reads an environment, its machine and its loader, and simulates its imports: all that a diagnosis asks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from stackfix.diagnose.imports import simulate_imports
+from stackfix.diagnose.situation import Situation, View
+from stackfix.errors import BadInput, Unreachable
+from stackfix.inspect.elf_files import DiskFiles
+from stackfix.inspect.environment import inspect_installation
+from stackfix.inspect.environment_files import InstalledFiles, Progress
+from stackfix.inspect.environment_find import find_environment
+from stackfix.inspect.environment_records import Environment
+from stackfix.inspect.ldso import hwcap_subfolders, read_conf, read_loader
+from stackfix.inspect.machine import inspect_machine
+from stackfix.inspect.machine_records import Machine
+from stackfix.inspect.machine_system import read_architecture
+from stackfix.inspect.places import Root, open_root
+from stackfix.inspect.records import FileAt, LoaderEnvironment, LoaderMachine, Refused, UnreadableElf
+from stackfix.matrix.libraries import load_libraries
+
+if TYPE_CHECKING:
+    from stackfix.matrix.records import Matrix
+
+HWCAPS = "glibc-hwcaps/"
+PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to look at. Paths are absolute and inside the root."""
+
+    root: Root
+    environ: Mapping[str, str]
+    cwd: str
+    prefix: str | None
+    python: str | None
+    extensions: tuple[str, ...]
+    deep: bool                      # hash every installed file
+
+
+class Beside(threading.Thread, Generic[Result]):
+    """A call that runs beside the rest. It ends with the process: nvidia-smi may hang, an interrupt does not wait."""
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        super().__init__(daemon=True)
+        self._call = call
+        self._result: Result
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._result = self._call()
+        except BaseException as error:      # noqa: BLE001 - raised again where it is waited for
+            self._error = error
+
+    def result(self) -> Result:
+        """What the call answered, or raised."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def view_of(asked: Asked, progress: Progress | None = None) -> View:
+    """Everything that is to be judged. Raises BadInput where no environment, or no extension, is at the place named."""
+    files = DiskFiles(asked.root)
+    for path in asked.extensions:
+        must_be_shared_object(files, path)
+    found = find_environment(asked.root, asked.environ, prefix=asked.prefix, python=asked.python,
+                             running=sys.prefix if asked.root.live else None)
+    reading = Beside(lambda: read_machine(asked, found.prefix))
+    environment, installed = inspect_installation(asked.root, asked.environ, found, deep=asked.deep,
+                                                  progress=progress)
+    machine, loader = reading.result()
+    if machine.architecture is None:        # a tree without a loader: its Python may tell
+        loader = read_loader(asked.root, machine=architecture_of(environment, files), cpu_flags=())
+    situation = Situation(environment=environment, machine=machine, loader=loader_environment(asked, loader),
+                          configured=read_conf(asked.root), extra=asked.extensions)
+    return simulate(situation, files, installed)
+
+
+def read_machine(asked: Asked, prefix: str) -> tuple[Machine, LoaderMachine]:
+    """The machine, and how its loader is set up."""
+    root = asked.root
+    loader = read_loader(root, machine=read_architecture(root) or "x86_64")
+    conda = prefix if root.is_folder(f"{prefix}/conda-meta") else None
+    machine = inspect_machine(root, asked.environ, cache=loader.cache, conda_prefix=conda)
+    glibc = release_of(machine)
+    levels = [each.removeprefix(HWCAPS) for each in loader.hwcap_subfolders if each.startswith(HWCAPS)]
+    return machine, replace(loader, hwcap_subfolders=hwcap_subfolders(loader.machine, levels, glibc),
+                            sort_by_depth=glibc is None or glibc >= (2, 35))
+
+
+def release_of(machine: Machine) -> tuple[int, int] | None:
+    """glibc's release, (2, 36)."""
+    parts = (machine.glibc.version or "").split(".") if machine.glibc else []
+    return (int(parts[0]), int(parts[1])) if len(parts) > 1 else None
+
+
+def architecture_of(environment: Environment, files: DiskFiles) -> str:
+    """What the environment's Python was built for, where the machine itself does not tell; else the running one."""
+    python = environment.python
+    platform = PLATFORMS.get(python.platform or "") if python else None
+    found = files.at(python.executable_reaches) if python and python.executable_reaches and not platform else None
+    if isinstance(found, FileAt) and not isinstance(found.elf, UnreadableElf):
+        return found.elf.machine
+    return platform or os.uname().machine
+
+
+def loader_environment(asked: Asked, loader: LoaderMachine) -> LoaderEnvironment:
+    """The loader with what the variables tell it."""
+    said = asked.environ.get
+    return LoaderEnvironment(machine=loader, cwd=asked.cwd, library_path=said("LD_LIBRARY_PATH"),
+                             preload=said("LD_PRELOAD"), bind_now=bool(said("LD_BIND_NOW")))
+
+
+def simulate(situation: Situation, files: DiskFiles, installed: InstalledFiles) -> View:
+    """The situation with all that its imports open."""
+    libraries = load_libraries()
+    start, openings = simulate_imports(situation, libraries, files)
+    return View(situation=situation, libraries=libraries, load_matrix=read_matrix, files=files, installed=installed,
+                start=start, openings=openings)
+
+
+def read_matrix() -> Matrix:
+    """The whole matrix: only some findings need it."""
+    from stackfix.matrix.load import load_matrix
+
+    return load_matrix()
+
+
+def must_be_shared_object(files: DiskFiles, path: str) -> None:
+    """Raises BadInput for what no process could open as a library, Unreachable for what may not be read."""
+    thing, found = f"--ext {path}", files.at(path)
+    if found is None:
+        raise BadInput(thing, "no such file", "name a compiled extension: build/name.cpython-311-x86_64-linux-gnu.so")
+    if isinstance(found, Refused):
+        raise Unreachable(thing, found.reason)
+    if isinstance(found.elf, UnreadableElf):
+        reason = "is a folder" if files.root.is_folder(path) else f"is no ELF file that can be read: {found.elf.reason}"
+        raise BadInput(thing, reason, "name a compiled extension (.so)")
+    if found.elf.kind != "shared" or not found.elf.dynamic:
+        raise BadInput(thing, "is an ELF file, but no shared object", "name a compiled extension (.so)")
+
+
+def asked_for(options: Mapping[str, Any]) -> Asked:
+    """The options as places inside the root, and the variables of the process that is judged.
+
+    A tree has none of this process's variables: what our LD_LIBRARY_PATH says is no fact of it.
+    """
+    root = open_root(options["root"]) if options["root"] is not None else Root()
+    environ = {**(os.environ if root.live else {}), **dict(variable_of(each) for each in options["variables"])}
+    prefix, python = options["prefix"], options["python"]
+    return Asked(
+        root=root, environ=environ, cwd=current_folder() if root.live else "/", deep=options["deep"],
+        prefix=None if prefix is None else place_of(root, prefix),
+        # a bare name is looked for on PATH
+        python=place_of(root, python) if python is not None and "/" in python else python,
+        extensions=tuple(place_of(root, each) for each in options["extensions"]),
+    )
+
+
+def place_of(root: Root, path: str) -> str:
+    """An absolute path inside the root. In a tree a relative one starts at the root."""
+    if root.live:
+        return os.path.abspath(path)        # noqa: PTH100 - `..` behind a link is the shell's own meaning
+    return "/" + path.lstrip("/")
+
+
+def variable_of(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as a pair. Raises BadInput."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or "\0" in text:
+        raise BadInput(f"--env {text}", "is not NAME=VALUE", "for example --env LD_LIBRARY_PATH=/usr/local/cuda/lib64")
+    return name, value
+
+
+def current_folder() -> str:
+    """The working directory; `/` where it was deleted."""
+    try:
+        return os.getcwd()      # noqa: PTH109 - text
+    except OSError:
+        return "/"
