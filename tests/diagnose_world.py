@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stackfix.diagnose.imports import simulate_imports
 from stackfix.diagnose.loader import load
 from stackfix.diagnose.records import OpenLibrary, ProcessState, StartProgram
 from stackfix.diagnose.situation import Opening, Situation, View
@@ -251,9 +252,11 @@ class World:
             loader=LoaderEnvironment(machine=machine, cwd="/", library_path=self.variables.get("LD_LIBRARY_PATH"),
                                      preload=self.variables.get("LD_PRELOAD")))
         files = DiskFiles(root)
+        before, openings = simulate_imports(situation, libraries, files) if not self._wanted else (
+            start(f"{self.prefix}/bin/python", situation.loader, files), ())
         view = View(situation=situation, libraries=libraries, load_matrix=load_matrix, files=files, installed=installed,
-                    start=start(f"{self.prefix}/bin/python", situation.loader, files), openings=())
-        return replace(view, openings=tuple(open_all(view, self._wanted)), **more)
+                    start=before, openings=openings)
+        return replace(view, openings=(*openings, *open_all(view, self._wanted)), **more)
 
     def really(self) -> str:
         """What this machine's own loader says to the openings, errors line by line, with the paths of the machine."""
