@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -27,12 +27,13 @@ from stackfix.inspect.elf_symbols import MappedSymbols
 from stackfix.inspect.plain import from_json, to_json
 from stackfix.inspect.records import (
     BadElf,
-    DefinedSymbol,
     ElfObject,
     FileAt,
     LoaderEnvironment,
     LoaderMachine,
+    Offer,
     Refused,
+    SymbolNames,
     Symbols,
     SymbolUse,
     UndefinedSymbol,
@@ -93,8 +94,8 @@ class Without:
     def unique(self) -> Sequence[UndefinedSymbol]:
         return self.inner.unique()
 
-    def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
-        return self.inner.named(name, gnu_hash)
+    def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
+        return self.inner.offered(names)
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
         return self.inner.uses(names)

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_map import Mapper, Stopped
-from stackfix.diagnose.loader_process import Mapped, Process
+from stackfix.diagnose.loader_process import Index, Mapped, Process, index_of
+from stackfix.diagnose.loader_scope import SearchLists
 from stackfix.diagnose.loader_search import Search
 from stackfix.diagnose.records import (
     GLOBAL_SCOPE,
@@ -17,6 +18,7 @@ from stackfix.diagnose.records import (
     BadLibrary,
     Candidate,
     FoundVia,
+    LoadedObject,
     LoadOutcome,
     MissingLibrary,
     OpenLibrary,
@@ -39,13 +41,18 @@ def load(
     return Simulator(environment, files, keep_going=keep_going).load(request, state)
 
 
+KEPT = 4        # indexes of states
+
+
 class Simulator:
     """One machine and environment; `load` may be called again and again."""
 
     def __init__(self, environment: LoaderEnvironment, files: Files, *, keep_going: bool = False) -> None:
         self.environment, self.files, self.keep_going = environment, files, keep_going
         self.search = self.make_search()
+        self.lists = SearchLists()
         self._unique: tuple[tuple[tuple[str, int], ...], dict[str, int]] = ((), {})
+        self._indexes: dict[int, tuple[tuple[LoadedObject, ...], Index]] = {}     # by the tuple's own identity
 
     def make_search(self) -> Search:
         """What looks for libraries."""
@@ -53,13 +60,27 @@ class Simulator:
 
     def make_binder(self, process: Process) -> Binder:
         """What binds symbols."""
-        return Binder(process)
+        return Binder(process, self.lists)
 
     def unique_of(self, state: ProcessState) -> dict[str, int]:
         """The state's unique symbols by name; not made anew for each of many requests to one state."""
         if self._unique[0] is not state.unique:
             self._unique = (state.unique, dict(state.unique))
         return self._unique[1]
+
+    def index_of(self, state: ProcessState) -> Index:
+        """A new index of the state's objects: a copy where one is known, for a state follows upon another."""
+        known = self._indexes.get(id(state.objects))
+        if known is None:
+            known = self.keep_index(state, index_of(state.objects))
+        return known[1].copy()
+
+    def keep_index(self, state: ProcessState, index: Index) -> tuple[tuple[LoadedObject, ...], Index]:
+        """Remember the index of a state, and let go of the oldest."""
+        kept = self._indexes[id(state.objects)] = state.objects, index
+        if len(self._indexes) > KEPT:
+            del self._indexes[next(iter(self._indexes))]
+        return kept
 
     def make_loading(self, state: ProcessState) -> Loading:
         """What works one request off."""
@@ -77,7 +98,7 @@ def candidates(
 
     `requester` is a number in `state.objects`; None stands for a dlopen by absolute path.
     """
-    process = Process(state, files, {})
+    process = Process(state, files, {}, Index())      # a search asks for no object by name
     asking = process.objects[requester] if requester is not None else None
     hits = Search(environment, files).hits(name, asking, process, [])
     return tuple(Candidate(path=hit.opened_as, real_path=hit.file.real_path, identity=hit.file.identity,
@@ -98,10 +119,11 @@ class Loading(Mapper):
             self.failures.append(stopped.failure)
         self.failures += self.binder.missing
         attempted = self.process.freeze()
+        self.simulator.keep_index(attempted, self.process.index)
         return LoadOutcome(
             state=self.rolled_back(state) if self.failures else attempted, attempted=attempted, opened=self.opened,
             loaded=tuple(range(self.process.start, len(self.process.objects))), edges=tuple(self.edges),
-            bindings=tuple(self.binder.bindings), failures=tuple(self.failures), deferred=tuple(self.binder.deferred),
+            bound=tuple(self.binder.bound), failures=tuple(self.failures), deferred=tuple(self.binder.deferred),
             unjudged=(*self.unjudged, *self.binder.unjudged),
         )
 
@@ -112,9 +134,8 @@ class Loading(Mapper):
         and the unique symbols that it bound in them.
         """
         kept = tuple((name, number) for name, number in self.process.unique_new.items() if number < self.process.start)
-        objects = tuple(replace(old, names=tuple(new.names)) if old.names != tuple(new.names) else old
-                        for old, new in zip(state.objects, self.process.objects, strict=False))
-        return replace(state, objects=objects, unique=(*state.unique, *kept) if kept else state.unique)
+        return replace(state, objects=self.process.objects.renamed(),
+                       unique=(*state.unique, *kept) if kept else state.unique)
 
     # --- start-up (rtld.c) ---
 

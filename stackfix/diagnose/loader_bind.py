@@ -5,25 +5,14 @@ Source: elf/dl-lookup.c of glibc 2.36 (check_match, do_lookup_x, do_lookup_uniqu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
 
 from stackfix.diagnose.loader_process import Mapped, Process
-from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, Binding, MissingSymbol, Unjudged
-from stackfix.inspect.records import BadElf, DefinedSymbol, Symbols, SymbolUse, UndefinedSymbol, gnu_hash
+from stackfix.diagnose.loader_scope import SearchLists, View
+from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, Bound, MissingSymbol, Unjudged
+from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
 
 FIRST_DEFINED = 3       # DT_VERSYM: 0 local, 1 unversioned, 2 the oldest version, which unversioned references take
-
-
-class Found(NamedTuple):
-    """A definition, or the loader's own assertion that stops it there."""
-
-    provider: Mapped
-    unique: bool
-    crash: bool = False
-
-
-Probe: TypeAlias = tuple[Mapped, Callable[[str, int], Sequence[DefinedSymbol]]]     # and its Symbols.named
 
 
 class NoSymbols:
@@ -35,8 +24,8 @@ class NoSymbols:
     def unique(self) -> Sequence[UndefinedSymbol]:
         return ()
 
-    def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
-        return ()
+    def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
+        return {}
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
         return ()
@@ -45,14 +34,14 @@ class NoSymbols:
 class Binder:
     """Binds the symbols of new objects of one process."""
 
-    def __init__(self, process: Process) -> None:
-        self.process = process
-        self.bindings: list[Binding] = []
+    def __init__(self, process: Process, lists: SearchLists) -> None:
+        """`lists`: what earlier requests have found out."""
+        self.process, self.lists = process, lists
+        self.bound: list[Bound] = []
         self.missing: list[MissingSymbol] = []
         self.deferred: list[MissingSymbol] = []
         self.unjudged: list[Unjudged] = []
-        self._scopes: dict[tuple[int, ...], list[Probe]] = {}
-        self._known: dict[tuple[int, ...], dict[tuple[str, str | None, str | None, bool], Found | None]] = {}
+        self._views: dict[tuple[int, ...], View] = {}
 
     def references(self, symbols: Symbols) -> Iterable[UndefinedSymbol]:
         """What an object asks for. Its own other symbols also go through the scope; who wins there is not asked."""
@@ -80,34 +69,58 @@ class Binder:
         except BadElf as error:
             self.give_up(object_, error)
             return
-        key_of_scope, scope = self.scope_of(object_)
-        known = self._known.setdefault(key_of_scope, {})
-        lost: list[UndefinedSymbol] = []
-        crashed: set[UndefinedSymbol] = set()
-        at_once: frozenset[str] | None = None
+        views = self.scope_of(object_)
+        self.ask({symbol.name for symbol in wanted}, views)
+        providers: list[int | None] = []
+        bound, lost, crashed, unique = list[UndefinedSymbol](), list[UndefinedSymbol](), set[UndefinedSymbol](), {}
         for symbol in wanted:
-            key = symbol.name, symbol.version, symbol.file, symbol.hidden
-            if key in known:
-                found = known[key]
-            else:
-                found = known[key] = self.look_up(symbol, scope)
-            if found is None or found.crash:
-                if found is not None:
-                    crashed.add(symbol)
-                elif symbol.weak:       # may stay null (rule 9)
-                    self.bindings.append(Binding(object_.number, symbol.name, symbol.version, None))
+            found = self.look_up(symbol, views)
+            if found is None:
+                if not symbol.weak:
+                    lost.append(symbol)
                     continue
-                lost.append(symbol)
-                continue
-            provider = found.provider
-            if found.unique:
-                if not now:
-                    at_once = at_once if at_once is not None else self.bound_at_once(object_, wanted)
-                used = now or (at_once is not None and symbol.name in at_once)
-                provider = self.unique_provider(symbol.name, provider, used=used)
-            self.bindings.append(Binding(object_.number, symbol.name, symbol.version, provider.number))
+                providers.append(None)      # may stay null (rule 9)
+            else:
+                provider, offer = found
+                if symbol.version is not None and self.asserts_versions(symbol, provider):
+                    lost.append(symbol)
+                    crashed.add(symbol)
+                    continue
+                if offer.binding == "unique":
+                    unique[len(providers)] = provider
+                providers.append(provider.number)
+            bound.append(symbol)
+        if unique:
+            self.bind_unique(object_, bound, providers, unique, now=now)
+        self.bound.append(Bound(object_.number, tuple(bound), tuple(providers)))
         if lost:
             self.report(object_, lost, crashed, now=now)
+
+    def ask(self, names: set[str], views: Sequence[View]) -> None:
+        """Let each search list in scope look for the names that those before it do not have."""
+        for view in views:
+            view.list.ask(names, view.objects, self.symbols_of)
+            self.note_faults(view)
+            names = names.difference(view.list.first)
+            if not names:
+                return
+
+    def note_faults(self, view: View) -> None:
+        """Leave out what a search has shown to be unreadable."""
+        for place, error in view.list.faults.items():
+            if not isinstance(view.objects[place].symbols, NoSymbols):
+                self.give_up(view.objects[place], error)
+
+    def bind_unique(
+        self, object_: Mapped, bound: Sequence[UndefinedSymbol], providers: list[int | None],
+        unique: Mapping[int, Mapped], *, now: bool,
+    ) -> None:
+        """Let the process's one copy of each STB_GNU_UNIQUE symbol win, in the order in which they are bound."""
+        at_once = None if now else self.bound_at_once(object_, bound)
+        for place, provider in unique.items():
+            name = bound[place].name
+            used = at_once is None or name in at_once
+            providers[place] = self.unique_provider(name, provider, used=used).number
 
     def report(
         self, object_: Mapped, lost: Sequence[UndefinedSymbol], crashed: set[UndefinedSymbol], *, now: bool,
@@ -131,63 +144,64 @@ class Binder:
                                  deferred=waits, crash=by_name[key] in crashed)
             (self.deferred if waits else self.missing).append(miss)
 
-    def scope_of(self, object_: Mapped) -> tuple[tuple[int, ...], list[Probe]]:
-        """Objects to look through, in order, each once: its search lists one after the other (rule 9).
-
-        With the key under which the scope's results are kept.
-        """
-        objects, numbers = self.process.objects, list[int]()
+    def scope_of(self, object_: Mapped) -> list[View]:
+        """Search lists to look through, in order (rule 9). An object that is in two of them is found in the first."""
+        objects, found = self.process.objects, list[View]()
         for place in object_.scope:
             if place == OWN_SCOPE:
-                numbers.append(object_.number)
-            elif place == GLOBAL_SCOPE:
-                numbers.extend(self.process.global_scope)
+                numbers: tuple[int, ...] = (object_.number,)
             else:
-                numbers.extend(objects[place].searchlist or ())
-        key = tuple(dict.fromkeys(numbers))
-        if key not in self._scopes:
-            self._scopes[key] = [(objects[number], self.symbols_of(objects[number]).named) for number in key]
-        return key, self._scopes[key]
+                numbers = tuple(self.process.global_scope) if place == GLOBAL_SCOPE else objects[place].searchlist or ()
+            view = self._views.get(numbers)
+            if view is None:
+                listed = [objects[number] for number in numbers]
+                view = self._views[numbers] = View(listed, self.lists.of(listed))
+            found.append(view)
+        return found
 
-    def look_up(self, wanted: UndefinedSymbol, scope: list[Probe]) -> Found | None:
-        """The first definition in scope that will do."""
-        name, hashed = wanted.name, gnu_hash(wanted.name)
-        for place, (object_, named) in enumerate(scope):
-            try:
-                offered = named(name, hashed)
-            except BadElf as error:
-                self.give_up(object_, error)
-                scope[place] = object_, NoSymbols().named
-                continue
-            if offered:
-                found = self.match(wanted, offered, object_)
-                if found is not None:
-                    return found
+    def look_up(self, wanted: UndefinedSymbol, views: Sequence[View]) -> tuple[Mapped, Offer] | None:
+        """The first definition in scope that will do. The lists were asked for its name before."""
+        for number, (objects, searched) in enumerate(views):
+            hit = searched.first.get(wanted.name)
+            if hit is not None:
+                place, offers = hit
+                offer = self.match(wanted, offers, objects[place])
+                return (objects[place], offer) if offer is not None else self.look_behind(wanted, views[number:], place)
         return None
 
-    def match(self, wanted: UndefinedSymbol, offered: Sequence[DefinedSymbol], object_: Mapped) -> Found | None:
+    def look_behind(self, wanted: UndefinedSymbol, views: Sequence[View], place: int) -> tuple[Mapped, Offer] | None:
+        """The search behind an object that has the name in other versions only, object by object."""
+        names, start = SymbolNames([wanted.name]), place + 1
+        for view in views:
+            for at in range(start, len(view.objects)):
+                offers = view.list.offered(at, view.objects[at], names, self.symbols_of).get(wanted.name)
+                offer = self.match(wanted, offers, view.objects[at]) if offers else None
+                if offer is not None:
+                    return view.objects[at], offer
+            start = 0
+            self.note_faults(view)
+        return None
+
+    def match(self, wanted: UndefinedSymbol, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
         """Which of an object's definitions of one name will do (rule 8)."""
-        versions = object_.elf.versioned_symbols
         if wanted.version is None:
-            return self.match_unversioned(offered, object_)
-        for symbol in offered:
-            if not versions:
-                if self.asserts_versions(wanted, object_):
-                    return Found(object_, unique=False, crash=True)
-                return Found(object_, symbol.binding == "unique")
-            if symbol.version == wanted.version or not (wanted.hidden or symbol.version is not None or symbol.hidden):
-                return Found(object_, symbol.binding == "unique")
+            return self.match_unversioned(offers, object_)
+        if not object_.elf.versioned_symbols:
+            return offers[0]
+        for offer in offers:
+            if offer.version == wanted.version or not (wanted.hidden or offer.version is not None or offer.hidden):
+                return offer
         return None
 
-    def match_unversioned(self, offered: Sequence[DefinedSymbol], object_: Mapped) -> Found | None:
+    def match_unversioned(self, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
         """The base or oldest version, else the only default one of the newer."""
         newer = []
-        for symbol in offered:
-            if not object_.elf.versioned_symbols or symbol.version_index < FIRST_DEFINED:
-                return Found(object_, symbol.binding == "unique")
-            if not symbol.hidden:
-                newer.append(symbol)
-        return Found(object_, newer[0].binding == "unique") if len(newer) == 1 else None
+        for offer in offers:
+            if offer.version_index < FIRST_DEFINED or not object_.elf.versioned_symbols:
+                return offer
+            if not offer.hidden:
+                newer.append(offer)
+        return newer[0] if len(newer) == 1 else None
 
     def asserts_versions(self, wanted: UndefinedSymbol, object_: Mapped) -> bool:
         """Whether glibc's check_match stops with "Inconsistency detected by ld.so".
@@ -195,7 +209,7 @@ class Binder:
         It does where the very library that a version was linked from has no DT_VERSYM at all. A library that merely
         takes its place under another name is accepted.
         """
-        return wanted.file is not None and object_.answers_to(wanted.file)
+        return (not object_.elf.versioned_symbols and wanted.file is not None and object_.answers_to(wanted.file))
 
     def bound_at_once(self, object_: Mapped, wanted: Sequence[UndefinedSymbol]) -> frozenset[str]:
         """Names that lazy binding does not put off."""

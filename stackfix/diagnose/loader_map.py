@@ -10,7 +10,7 @@ from typing import Protocol
 
 from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_order import depth_first, original
-from stackfix.diagnose.loader_process import Mapped, Process
+from stackfix.diagnose.loader_process import Index, Mapped, Process
 from stackfix.diagnose.loader_search import WRONG_CLASS, Hit, Search
 from stackfix.diagnose.records import (
     BadLibrary,
@@ -35,6 +35,8 @@ class Setup(Protocol):
 
     def make_binder(self, process: Process) -> Binder: ...
     def unique_of(self, state: ProcessState) -> Mapping[str, int]: ...
+    def index_of(self, state: ProcessState) -> Index: ...
+    def keep_index(self, state: ProcessState, index: Index) -> object: ...
 
 
 class Stopped(Exception):
@@ -50,7 +52,8 @@ class Mapper:
 
     def __init__(self, simulator: Setup, state: ProcessState) -> None:
         self.simulator, self.environment, self.search = simulator, simulator.environment, simulator.search
-        self.process = Process(state, simulator.files, simulator.unique_of(state))
+        self.process = Process(state, simulator.files, simulator.unique_of(state),
+                               simulator.index_of(state))
         self.binder = simulator.make_binder(self.process)
         self.edges: list[Edge] = []
         self.failures: list[Failure] = []
@@ -84,7 +87,7 @@ class Mapper:
                                          found_via=hit.via, why=hit.bad or "cannot be read"))
             via, same = hit.via, self.process.by_identity(hit.file.identity)
             if same is not None:        # the same file under another path: its names grow by one
-                same.names.append(name)
+                self.process.add_name(same, name)
                 object_, via = same, FoundVia(step="same file", element=hit.via.element, owner=hit.via.owner)
             else:
                 late = dlopened or (requester is not None and requester.dlopened)
@@ -98,12 +101,12 @@ class Mapper:
 
     def already_loaded(self, name: str) -> tuple[Mapped, FoundVia] | None:
         """The first object that was asked for under `name`, lies at it, or has it as DT_SONAME (rule 6)."""
-        for object_ in self.process.objects:
-            if object_.answers_to(name):
-                return object_, FoundVia(step="loaded name")
-            if object_.elf.soname == name:
-                object_.names.append(name)
-                return object_, FoundVia(step="loaded soname")
+        called, stating = self.process.called(name), self.process.with_soname(name)
+        if called is not None and (stating is None or called.number <= stating.number):
+            return called, FoundVia(step="loaded name")
+        if stating is not None:
+            self.process.add_name(stating, name)
+            return stating, FoundVia(step="loaded soname")
         return None
 
     def find(self, name: str, requester: Mapped | None) -> Hit:
@@ -144,7 +147,7 @@ class Mapper:
         """Whether each new object finds the version nodes that it was linked against (rule 8)."""
         for object_ in objects:
             for need in object_.elf.needed_versions if object_.new else ():
-                provider = next((each for each in self.process.objects if each.answers_to(need.file)), None)
+                provider = self.process.called(need.file)
                 if provider is None:
                     self.fail(MissingVersion(provider=need.file, version=need.version, requester=object_.path,
                                              crash=True))

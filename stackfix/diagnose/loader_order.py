@@ -13,8 +13,8 @@ def depth_first(head: Mapped, searchlist: Sequence[int], process: Process) -> tu
     placed: list[int] = []
     for start in reversed(searchlist):
         _visit(start, process, visited, placed)
-    result = [number for number in reversed(placed) if number != head.number]
-    return (head.number, *(number for number in result if number in set(searchlist)))
+    listed = set(searchlist) - {head.number}
+    return (head.number, *(number for number in reversed(placed) if number in listed))
 
 
 def _visit(start: int, process: Process, visited: set[int], placed: list[int]) -> None:

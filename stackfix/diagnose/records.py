@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from stackfix.inspect.records import ElfObject
+from stackfix.inspect.records import ElfObject, UndefinedSymbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,14 @@ class Binding(NamedTuple):
     provider: int | None
 
 
+class Bound(NamedTuple):
+    """Bindings of one object, as two columns: there are tens of thousands, and few are ever asked for."""
+
+    requester: int
+    symbols: tuple[UndefinedSymbol, ...]
+    providers: tuple[int | None, ...]       # of the symbol at the same place
+
+
 class Edge(NamedTuple):
     """Who was asked for under which name, by whom, and what the search gave."""
 
@@ -201,10 +209,17 @@ class LoadOutcome:
     opened: int | None              # number of the object that was asked for; None where it was not found
     loaded: tuple[int, ...]         # newly mapped objects, in order; numbers in `attempted`
     edges: tuple[Edge, ...]
-    bindings: tuple[Binding, ...]   # of the new objects' symbols
+    bound: tuple[Bound, ...]        # the new objects' symbols, in the order of relocation
     failures: tuple[Failure, ...]   # the loader stops at the first; the rest would come after it is cured
     deferred: tuple[MissingSymbol, ...]     # what lazy binding leaves for later
     unjudged: tuple[Unjudged, ...]
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """Bindings of the new objects' symbols, made when they are asked for."""
+        return tuple([Binding(requester, symbol.name, symbol.version, provider)
+                      for requester, symbols, providers in self.bound
+                      for symbol, provider in zip(symbols, providers, strict=True)])
 
     @property
     def failure(self) -> Failure | None:

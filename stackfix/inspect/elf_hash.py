@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from stackfix.inspect.elf import Dynamic
 from stackfix.inspect.elf_layout import Layout
+from stackfix.inspect.elf_names import SymbolNames
+from stackfix.inspect.records import BadElf
 
 DT_HASH, DT_GNU_HASH = 4, 0x6FFFFEF5
 MOST_SYMBOLS = 1_000_000        # libtorch_cpu has some 100,000
 MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer than ten
+FEW = 8                         # symbols of a table that can be compared while one name is looked up
+SMALL, LARGE = 1 << 14, 1 << 17     # hashed symbols. Small tables are kept as sets, large ones never
+PASSES = 2                      # what lies between is once it was gone through so often
 
 
 class HashTable:
@@ -19,6 +24,9 @@ class HashTable:
     def __init__(self, layout: Layout, dynamic: Dynamic, *, symbols: int) -> None:
         """`symbols`: how many there may be, for a file without any hash table."""
         self.layout, self.gnu, self.buckets, self.first, self.unhashed = layout, False, 0, 0, symbols
+        self._count: int | None = None
+        self._hashed: set[int] | None = None
+        self._passes = 0
         if layout.byte_order != sys.byteorder:
             raise layout.bad(f"symbols of a {layout.byte_order}-endian file are not read")
         gnu, old = dynamic.table(DT_GNU_HASH), dynamic.table(DT_HASH)
@@ -94,10 +102,40 @@ class HashTable:
             index = self._chain_view[index]
         raise self.layout.bad("a hash chain without end")
 
+    def candidates(self, names: SymbolNames) -> Iterable[str]:
+        """Those of the names that a DT_GNU_HASH table may have: their bits, or the same 31 bits of hash in a chain."""
+        return [name for key in self._keys(names) for name in names.of_key(key | 1)] if self.buckets else ()
+
+    def _keys(self, names: SymbolNames) -> Collection[int]:
+        """Chain values that the names could have, compared as sets: nothing here runs once for each symbol."""
+        if self._hashed is None:
+            size = self._comparable()
+            if size is None or len(names) * FEW < size:
+                may_hold = self.may_hold
+                return [value for value in names.hashes.values() if may_hold(value)]
+            self._passes += 1
+            hashed = self._chain_view[:size]
+            if size > SMALL and (size > LARGE or self._passes <= PASSES):
+                return names.either.intersection(hashed)
+            self._hashed = set(hashed)
+        return names.either & self._hashed
+
+    def _comparable(self) -> int | None:
+        """Number of hashed symbols; None where it cannot be told, or is no honest file's."""
+        try:
+            size = self.count() - self.first
+        except BadElf:
+            return None
+        return size if size <= MOST_SYMBOLS else None
+
     def count(self) -> int:
-        """Number of dynamic symbols; DT_GNU_HASH does not say it, so its last chain is followed to the end."""
-        if not self.gnu:
-            return self.unhashed
+        """Number of dynamic symbols."""
+        if self._count is None:
+            self._count = self._last() if self.gnu else self.unhashed
+        return self._count
+
+    def _last(self) -> int:
+        """DT_GNU_HASH does not say how many there are: the last chain is followed to its end."""
         last = max(self._bucket_view, default=0)
         if last < self.first:
             return self.first

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from stackfix.errors import BadInput
+from stackfix.inspect.elf_names import SymbolNames, gnu_hash
+
+__all__ = ["BadElf", "DefinedSymbol", "ElfObject", "FileAt", "Files", "LoaderEnvironment", "LoaderMachine",
+           "NeededVersion", "Offer", "Refused", "SymbolNames", "SymbolUse", "Symbols", "UndefinedSymbol",
+           "UnreadableElf", "gnu_hash"]
 
 
 class BadElf(BadInput):
@@ -104,6 +108,16 @@ class DefinedSymbol(NamedTuple):
     kind: str                       # "notype", "object", "func", "common", "tls" or "ifunc"
 
 
+class Offer(NamedTuple):
+    """What one definition is like, whatever its name. Many symbols of an object share one."""
+
+    version: str | None
+    version_index: int              # in DT_VERSYM, without the hidden bit; 1 where there is none
+    hidden: bool                    # an old version: "foo@V1", not "foo@@V2"
+    binding: str                    # "global", "weak" or "unique" (STB_GNU_UNIQUE counts as defined)
+    kind: str                       # "notype", "object", "func", "common", "tls" or "ifunc"
+
+
 class SymbolUse(NamedTuple):
     """A relocation's symbol, in the order in which the loader comes to it."""
 
@@ -151,8 +165,8 @@ class Symbols(Protocol):
         """Its own STB_GNU_UNIQUE symbols, as it would ask for them: the process may hold another copy."""
         ...
 
-    def named(self, name: str, gnu_hash: int) -> Sequence[DefinedSymbol]:
-        """What it offers under `name`, in the order in which the loader meets it."""
+    def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
+        """What it offers under those of the names that it has, in the order in which the loader meets it."""
         ...
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
@@ -170,12 +184,3 @@ class Files(Protocol):
     def symbols(self, file: FileAt) -> Symbols:
         """Symbols of a file that `at` gave."""
         ...
-
-
-@lru_cache(maxsize=1 << 16)     # the same names are asked for by library after library
-def gnu_hash(name: str) -> int:
-    """DT_GNU_HASH's hash of a symbol name."""
-    value = 5381
-    for byte in name.encode("utf-8", "surrogateescape"):
-        value = value * 33 + byte   # one mask at the end is faster than one per byte
-    return value & 0xFFFFFFFF

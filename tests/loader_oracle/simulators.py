@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from stackfix.diagnose.loader import Loading, Simulator
-from stackfix.diagnose.loader_bind import Binder, Found
+from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_process import Mapped, Process
 from stackfix.diagnose.loader_search import Place, Search
 from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, FoundVia, OpenLibrary, ProcessState
 from stackfix.inspect.elf_symbols import MappedSymbols
-from stackfix.inspect.records import DefinedSymbol, NeededVersion, Symbols, UndefinedSymbol
+from stackfix.inspect.records import NeededVersion, Offer, Symbols, UndefinedSymbol
 
 
 class EveryReference(Binder):
@@ -34,7 +34,7 @@ class Faithful(Simulator):
         return self.searching(self.environment, self.files)
 
     def make_binder(self, process: Process) -> Binder:
-        return self.binding(process)
+        return self.binding(process, self.lists)
 
     def make_loading(self, state: ProcessState) -> Loading:
         return self.loading(self, state)
@@ -180,10 +180,10 @@ class OriginOfTarget(Search):
     """$ORIGIN is the folder of the file that a link leads to."""
 
     def runpath_places(self, requester: Mapped) -> Iterator[Place]:
-        return super().runpath_places(replace(requester, origin=requester.file.real_path.rpartition("/")[0]))
+        return super().runpath_places(replace(requester, origin=requester.real_path.rpartition("/")[0]))
 
     def own_rpath(self, object_: Mapped) -> tuple[str, ...] | None:
-        return super().own_rpath(replace(object_, origin=object_.file.real_path.rpartition("/")[0]))
+        return super().own_rpath(replace(object_, origin=object_.real_path.rpartition("/")[0]))
 
 
 # --- rule 5: LD_LIBRARY_PATH ---
@@ -254,16 +254,16 @@ class NeverNow(Loading):
 class VersionsMustMatch(EveryReference):
     """A library without versions satisfies no versioned reference."""
 
-    def match(self, wanted: UndefinedSymbol, offered: Sequence[DefinedSymbol], object_: Mapped) -> Found | None:
-        offered = [each for each in offered if each.version == wanted.version or wanted.version is None]
-        return super().match(wanted, offered, object_)
+    def match(self, wanted: UndefinedSymbol, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
+        offers = [each for each in offers if each.version == wanted.version or wanted.version is None]
+        return super().match(wanted, offers, object_) if offers else None
 
 
 class VersionsIgnored(EveryReference):
     """The first symbol of the name will do."""
 
-    def match(self, wanted: UndefinedSymbol, offered: Sequence[DefinedSymbol], object_: Mapped) -> Found | None:
-        return Found(object_, offered[0].binding == "unique")
+    def match(self, wanted: UndefinedSymbol, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
+        return offers[0]
 
 
 class NodesUnchecked(Loading):
