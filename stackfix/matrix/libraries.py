@@ -54,7 +54,7 @@ def _family(row: Row, origins: Origins) -> LibraryFamily:
         stems=row.words("stems", "text"),
         symbols=row.words("symbols", "text", needed=False),
         projects=row.words("projects", "name", needed=False),
-        conda=row.words("conda", "name", needed=False),
+        conda=row.words("conda", "text", needed=False),
         one_per_process=row.flag("one_per_process"),
         source=source,
         confidence=confidence,
