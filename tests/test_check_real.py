@@ -1,8 +1,8 @@
 """`stackfix check` on environments that uv makes from the package index: broken, named, cured, quiet.
 
-Without options one torch is downloaded (2.3.1, about 3 GB): it is found healthy, its import maps what was predicted, and
-three faults of nvJitLink and cuDNN are named. `nox -s real` adds the faults that need more downloads, and six stacks drawn
-from all the years of torch; STACKFIX_SEED repeats a draw.
+Without options one torch is downloaded (2.3.1, about 3 GB): it is found healthy, its import maps what was predicted,
+and three faults of nvJitLink and cuDNN are named; the other faults are made of stand-ins. `nox -s real` makes them of
+the real wheels, and six stacks drawn from all the years of torch; STACKFIX_SEED repeats a draw.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tests.real_environments.scenarios import (
     WITH_ONE_TORCH,
     Scenario,
 )
+from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
 
 PYTHON = "3.11"
@@ -48,6 +49,14 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     yield made
     made.clear()
     print(f"\nmost disk in use: {made.peak / 1e9:.1f} GB")    # noqa: T201 - for the log of the long session
+
+
+@pytest.fixture(scope="module")
+def standins(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """The same from wheels of our own."""
+    folder = tmp_path_factory.mktemp("stand-ins")
+    (folder / "made").mkdir()
+    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
 
 
 def test_a_healthy_torch_is_quiet_and_maps_what_was_predicted(workshop: Workshop) -> None:
@@ -69,6 +78,11 @@ def test_the_loader_itself_names_the_same_symbols(workshop: Workshop) -> None:
 @pytest.mark.parametrize("scenario", WITH_ONE_TORCH, ids=str)
 def test_a_broken_environment_is_named_and_the_cured_one_is_quiet(scenario: Scenario, workshop: Workshop) -> None:
     judge(scenario, workshop)
+
+
+@pytest.mark.parametrize("scenario", [*WITH_ONE_TORCH, *HEAVY], ids=str)
+def test_a_stand_in_is_named_and_the_cured_one_is_quiet(scenario: Scenario, standins: Workshop) -> None:
+    judge(scenario, standins)
 
 
 @pytest.mark.real

@@ -46,6 +46,7 @@ class Workshop:
     """A folder with uv's cache and the environments. `peak`: most bytes that it was seen to hold."""
 
     folder: Path
+    wheels: Path | None = None      # where all wheels are, instead of on the index
     peak: int = 0
     _count: int = field(default=0, repr=False)
     _base: tuple[str, ...] = field(default=(), repr=False)
@@ -94,7 +95,10 @@ class Workshop:
 
     def install(self, made: Made, *words: str) -> None:
         """`uv pip install …` into it."""
-        self.uv("pip", "install", "--quiet", "--python", made.python, *words)
+        self.uv("pip", "install", "--quiet", "--python", made.python, *self._source(), *words)
+
+    def _source(self) -> tuple[str, ...]:
+        return ("--no-index", "--find-links", str(self.wheels)) if self.wheels else ()
 
     def put(self, made: Made, *pins: str) -> None:
         """Exactly these wheels into it, whatever they need and whatever they take the place of."""
@@ -112,7 +116,8 @@ class Workshop:
         """A folder with one wheel in it, as a stray copy of a library."""
         folder = self.folder / re.sub(r"\W+", "-", pin)
         if not folder.exists():
-            self.uv("pip", "install", "--quiet", "--python-version", python, "--no-deps", "--target", folder, pin)
+            self.uv("pip", "install", "--quiet", "--python-version", python, "--no-deps", *self._source(),
+                    "--target", folder, pin)
         return folder
 
     def clear(self) -> None:
