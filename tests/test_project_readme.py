@@ -60,15 +60,6 @@ def test_every_option_that_the_readme_shows_exists(line: str) -> None:
     assert options <= set(re.findall(r"--?[a-z][a-z-]*", shown))
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_link_leads_to_a_file(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", FENCE.sub("", page.read_text(encoding="utf-8")))
-    assert [link for link in links if not (page.parent / link).exists()] == []
-
-
 def test_the_changelog_starts_with_this_version() -> None:
     text = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == __version__

@@ -44,7 +44,7 @@ def command(**options: Any) -> int:
     with Bars(shown=asked.deep and not (common.quiet or common.as_json)) as bars:
         view = view_of(asked, bars.hashing if asked.deep else None)
     diagnosis = diagnose(view)
-    show(diagnosis, view, common, fail_on=fail_on, root=options["root"])
+    show(diagnosis, view, common, fail_on=fail_on, root=None if asked.root.live else asked.root.folder)
     return 1 if any(at_or_above(each, fail_on) for each in diagnosis.findings) else 0
 
 

@@ -157,11 +157,12 @@ def asked_for(options: Mapping[str, Any]) -> Asked:
 
     A tree has none of this process's variables: what our LD_LIBRARY_PATH says is no fact of it.
     """
-    root = open_root(options["root"]) if options["root"] is not None else Root()
-    environ = {**(os.environ if root.live else {}), **dict(variable_of(each) for each in options["variables"])}
+    tree: str | None = options["root"]
+    root = Root() if tree is None else open_root(tree)
+    environ = {**(os.environ if tree is None else {}), **dict(variable_of(each) for each in options["variables"])}
     prefix, python = options["prefix"], options["python"]
     return Asked(
-        root=root, environ=environ, cwd=current_folder() if root.live else "/", deep=options["deep"],
+        root=root, environ=environ, cwd=current_folder() if tree is None else "/", deep=options["deep"],
         prefix=None if prefix is None else place_of(root, prefix),
         # a bare name is looked for on PATH
         python=place_of(root, python) if python is not None and "/" in python else python,
