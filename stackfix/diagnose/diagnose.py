@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
+from stackfix.diagnose.gpu import check_gpus
 from stackfix.diagnose.levels import describe_levels
+from stackfix.diagnose.machine import check_machine
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
 
 Answer = Finding | Undecided
 CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
+    check_machine,
+    check_gpus,
 )
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from stackfix.diagnose.loader import candidates
 from stackfix.diagnose.records import Candidate, LoadOutcome, OpenLibrary, ProcessState
 from stackfix.inspect.environment_records import Distribution, Environment, Owner
+from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
 from stackfix.inspect.ldso_records import ConfiguredFolder
 from stackfix.inspect.machine_records import Machine
 from stackfix.inspect.records import Files, LoaderEnvironment
@@ -59,6 +60,8 @@ class View:
     installed: Owners
     start: ProcessState             # the interpreter, before any import
     openings: Sequence[Opening]
+    archs: Callable[[str], GpuArchs | UnreadableFatbin | None] | None = None    # GPU code of a file; asked only where
+    #                                                                             a GPU's capability is known
 
     @property
     def environment(self) -> Environment:
