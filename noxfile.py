@@ -88,9 +88,9 @@ def matrices(session: nox.Session) -> None:
 
 @nox.session
 def real(session: nox.Session) -> None:
-    """Run the heavy tests: real wheels, downloaded and installed (gigabytes of disk, minutes of time)."""
+    """Run the heavy tests: real wheels, downloaded and installed (25 GB of disk and an hour at most)."""
     install_locked(session)
-    session.run("pytest", "-m", "real", *session.posargs, env=CLEAN)
+    session.run("pytest", "-m", "real or torch", *session.posargs, env=CLEAN)
 
 
 @nox.session

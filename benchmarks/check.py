@@ -47,13 +47,13 @@ def main() -> int:
         if not files:
             print(f"{options.prefix}: no shared objects in its site folders", file=sys.stderr)
             return 2
-        times = measure(options.prefix, files, options)
+        times = measure(options.prefix, files, options.runs, rivals=options.rivals)
         show(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB", times)
         ratios |= {f"check / {name}": times["check"] / seconds for name, seconds in times.items() if name != "check"}
         marks += [(f"no slower than {name}", times["check"] <= share * times[name])
                   for name, share in (("ldd -r", 1.0), ("LIEF", 0.1)) if name in times]
     if options.sizes:
-        growth = grown(options)
+        growth = grown(options.sizes, options.runs)
         for before, size in itertools.pairwise(sorted(growth)):
             ratios[f"time for each library, {size} / {before}"] = ratio = growth[size] / size * before / growth[before]
             marks.append((f"linear to {size}", ratio <= NOISE))
@@ -81,15 +81,15 @@ def shared_objects(prefix: Path) -> list[Path]:
                   if is_elf(path))
 
 
-def measure(prefix: Path, files: Sequence[Path], options: argparse.Namespace) -> Times:
-    """Median seconds of each contender."""
-    times = {"check": median(check_command(prefix), options.runs, passes={0, 1})}
+def measure(prefix: Path, files: Sequence[Path], runs: int, *, rivals: str | None) -> Times:
+    """Median seconds of each contender; those in Python only where one is named."""
+    times = {"check": median(check_command(prefix), runs, passes={0, 1})}
     if ldd := shutil.which("ldd"):
-        times["ldd -r"] = median([ldd, "-r", *map(str, files)], options.runs, passes={0, 1})
+        times["ldd -r"] = median([ldd, "-r", *map(str, files)], runs, passes={0, 1})
     names = "\n".join(map(str, files))
     for name, module, code in (("LIEF", "lief", LIEF), ("pyelftools", "elftools", PYELFTOOLS)):
-        if has_module(options.rivals, module):
-            times[name] = median([options.rivals, "-c", code], min(options.runs, 3), says=names)
+        if rivals is not None and has_module(rivals, module):
+            times[name] = median([rivals, "-c", code], min(runs, 3), says=names)
     return times
 
 
@@ -119,14 +119,13 @@ def median(command: Sequence[str], runs: int, *, says: str = "", passes: Iterabl
     return statistics.median(taken[1:])
 
 
-def grown(options: argparse.Namespace) -> dict[int, float]:
+def grown(sizes: Sequence[int], runs: int) -> dict[int, float]:
     """Seconds of a check by the number of libraries; prints `ldd -r` beside it."""
     found = {}
-    for size in options.sizes:
+    for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             prefix = build_tree(Path(folder) / "venv", size)
-            quiet = argparse.Namespace(runs=options.runs, rivals="")
-            times = measure(prefix, shared_objects(prefix), quiet)
+            times = measure(prefix, shared_objects(prefix), runs, rivals=None)
         show(f"a tree of {size} libraries", times, size)
         found[size] = times["check"]
     return found

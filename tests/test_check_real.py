@@ -35,11 +35,12 @@ from tests.real_environments.workshop import Workshop
 
 PYTHON = "3.11"
 NEEDED_BYTES = 16 << 30
-DRAWN = draw(seed_of_this_run(), 6)
+SEED = seed_of_this_run()
+DRAWN = draw(SEED, 6)
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Workshop]:
     """Where environments are made; all of it is gone afterwards."""
     folder = tmp_path_factory.mktemp("real")
     free = shutil.disk_usage(folder).free
@@ -48,7 +49,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     made = Workshop(folder=folder)
     yield made
     made.clear()
-    print(f"\nmost disk in use: {made.peak / 1e9:.1f} GB")    # noqa: T201 - for the log of the long session
+    report = request.config.pluginmanager.get_plugin("terminalreporter")
+    if report is not None:
+        report.write_line(f"\nreal environments: seed {SEED}, {made.peak / 1e9:.1f} GB of disk at most")
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,7 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
 
 
+@pytest.mark.torch
 def test_a_healthy_torch_is_quiet_and_maps_what_was_predicted(workshop: Workshop) -> None:
     made = workshop.make(*TORCH_231, python=PYTHON)
     told = imports(workshop, made, "torch")
@@ -67,6 +71,7 @@ def test_a_healthy_torch_is_quiet_and_maps_what_was_predicted(workshop: Workshop
     assert predicted_map(workshop, made, told) == told.mapped
 
 
+@pytest.mark.torch
 def test_the_loader_itself_names_the_same_symbols(workshop: Workshop) -> None:
     made = workshop.make(*TORCH_231, python=PYTHON)
     variables = SHADOWED.broken(workshop, made)
@@ -75,6 +80,7 @@ def test_the_loader_itself_names_the_same_symbols(workshop: Workshop) -> None:
     assert set(SYMBOL.findall(said.stdout + said.stderr)) == NVJITLINK_12_1
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("scenario", WITH_ONE_TORCH, ids=str)
 def test_a_broken_environment_is_named_and_the_cured_one_is_quiet(scenario: Scenario, workshop: Workshop) -> None:
     judge(scenario, workshop)
