@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from stackfix.diagnose.families import find_two_families
+from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
 from stackfix.diagnose.gpu import check_gpus
 from stackfix.diagnose.levels import describe_levels
+from stackfix.diagnose.links import find_broken_links
+from stackfix.diagnose.links_unversioned import find_missing_names
 from stackfix.diagnose.machine import check_machine
+from stackfix.diagnose.ownership import find_damaged_packages
+from stackfix.diagnose.ownership_copies import find_two_installations, find_user_site_first
+from stackfix.diagnose.ownership_shared import find_overwritten_files
+from stackfix.diagnose.plumbing import find_broad_paths, find_current_folder, find_kernels_without_path
+from stackfix.diagnose.plumbing_activation import find_activation_order
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
 
 Answer = Finding | Undecided
 CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
+    find_two_families,
+    find_mixed_origins,
+    find_overwritten_files,
+    find_damaged_packages,
+    find_two_installations,
+    find_user_site_first,
+    find_broken_links,
+    find_missing_names,
+    find_activation_order,
+    find_broad_paths,
+    find_current_folder,
+    find_kernels_without_path,
     check_machine,
     check_gpus,
 )

@@ -1,0 +1,175 @@
+"""Parts of one library, such as cuDNN's sublibraries, that come from different versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stackfix.diagnose.families_parts import Part, Parts, bringer, named, same_version
+from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.records import Failure, MissingSymbol, MissingVersion
+from stackfix.diagnose.situation import Opening, View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """A part of a family that comes from elsewhere than the main one."""
+
+    home: Part                      # a part of the copy that the rest comes from
+    foreign: Part
+    same: bool | None               # version; None where one is not known
+    opening: Opening
+    parts: tuple[Part, ...]         # all of the family and major
+
+
+def find_mixed_origins(view: View) -> Iterator[Finding]:
+    """SF302: one finding for each pair of folders that parts of one library come from."""
+    groups: dict[tuple[str, str, str], list[Mix]] = {}
+    told = set()
+    for opening, parts in Parts(view).openings():
+        for each in find_mixes(view, opening, parts):
+            if each.foreign.path not in told:
+                told.add(each.foreign.path)
+                groups.setdefault((each.foreign.family.name, each.home.folder, each.foreign.folder), []).append(each)
+    for group in groups.values():
+        yield describe_mix(view, group)
+
+
+def find_mixes(view: View, opening: Opening, parts: Sequence[Part]) -> Iterator[Mix]:
+    """Foreign parts among those that the opening maps anew."""
+    groups: dict[tuple[str, int | None], list[Part]] = {}
+    for part in parts:
+        groups.setdefault((part.family.name, part.major), []).append(part)
+    new = set(opening.outcome.loaded)
+    for group in groups.values():
+        if len({part.folder for part in group}) < 2 or not any(part.number in new for part in group):
+            continue
+        home = home_of(view, group)
+        for part in group:
+            if part.folder != home.folder and not is_copy(part, home, group):
+                yield Mix(home=home, foreign=part, same=same_version(home.version, part.version), opening=opening,
+                          parts=tuple(group))
+
+
+def home_of(view: View, group: Sequence[Part]) -> Part:
+    """The part that the rest should come with: of the environment, of the library's main file, mapped first."""
+    stems = group[0].family.stems
+    return min(group, key=lambda each: (
+        not view.is_own(each.path, each.object.real_path),
+        not each.soname.startswith(f"{stems[0]}.so"), each.number))
+
+
+def is_copy(part: Part, home: Part, group: Sequence[Part]) -> bool:
+    """Whether a part was installed together with the home one, into another folder (a split package)."""
+    if part.owner is not None and part.owner == home.owner:
+        return True
+    return any(other.folder == home.folder and other.object.identity == part.object.identity for other in group)
+
+
+def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
+    """One finding for the foreign parts of one folder."""
+    unsure = [each for each in group if each.same is None]
+    differ = [each for each in group if each.same is False]
+    one = (differ or unsure or list(group))[0]
+    foreign, home, family = one.foreign, one.home, one.foreign.family
+    failures = broken_by(view, group)
+    severity = severity_of(one, differ, unsure, failures)
+    names = ", ".join(sorted({each.foreign.soname for each in differ or unsure or group}))
+    asking = bringer(foreign, one.opening.outcome.attempted)
+    asking_path = asking.path if asking else caller_of(one)
+    inside = view.is_own(foreign.path, foreign.object.real_path)
+    return make_finding(
+        "SF302", severity, level=family.level,
+        summary=f"{names} comes from {foreign.origin()} and the rest of {family.name} from {home.origin()}",
+        why=reason(one, severity),
+        culprit=Culprit(path=foreign.path, package=named(foreign.owner),
+                        variable="LD_LIBRARY_PATH" if foreign.object.found_via.step == "LD_LIBRARY_PATH" else None),
+        requester=Requester(path=asking_path,
+                            package=named(next(iter(view.owners(asking_path)), None)) if asking_path else None),
+        symbols=tuple(dict.fromkeys(each.name for each in failures if isinstance(each, MissingSymbol))),
+        evidence=(*(f"{part.soname}: {part.path} ({part.origin()}), found via {via(part)}" for part in one.parts),
+                  f"seen at: {one.opening.what}"),
+        error=failures[0].message() if failures else expected_error(family.name, severity),
+        winner=foreign.path, loser=home.path, cure=cure(one, inside=inside),
+        why_not=why_not(one, inside=inside, severity=severity),
+    )
+
+
+def severity_of(one: Mix, differ: Sequence[Mix], unsure: Sequence[Mix], failures: Sequence[Failure]) -> str:
+    """Parts of one version from two places harm nobody; what may not be needed at all, and the unknown, may."""
+    if failures:
+        return "error"
+    if not differ:
+        return "warning" if unsure else "note"
+    # an optional part harms as much as any other once it is found: cuDNN compares versions
+    return "warning" if one.opening.phase == "module" else "error"
+
+
+def broken_by(view: View, group: Sequence[Mix]) -> list[Failure]:
+    """What the loader does not find between the parts of the mix."""
+    parts = {path for each in group for part in each.parts for path in (part.path, part.object.real_path)}
+    sonames = {part.soname for each in group for part in each.parts}
+    found = dict.fromkeys(failure for opening in view.openings for failure in opening.outcome.failures
+                          if isinstance(failure, MissingSymbol | MissingVersion) and failure.requester in parts
+                          and provider_name(failure) in sonames)
+    return list(found)
+
+
+def provider_name(failure: MissingSymbol | MissingVersion) -> str | None:
+    """Soname of the library that should have what is missing."""
+    if isinstance(failure, MissingSymbol):
+        return failure.file
+    return failure.provider.rpartition("/")[2]
+
+
+def caller_of(mix: Mix) -> str | None:
+    """Path of the object that opens the part by name."""
+    identity = mix.opening.request.caller
+    found = mix.opening.outcome.attempted.by_identity(identity) if identity is not None else None
+    return found.path if found else None
+
+
+def via(part: Part) -> str:
+    found = part.object.found_via
+    return found.step + (f" ({found.element or 'the current folder'})" if found.element is not None else "")
+
+
+def reason(mix: Mix, severity: str) -> str:
+    """How the parts come to differ, and what follows."""
+    found = mix.foreign.object.found_via
+    how = {"LD_LIBRARY_PATH": f"LD_LIBRARY_PATH names {found.element} before the loader looks beside the library",
+           "ld.so.cache": "the loader finds no copy beside the library and takes the system's from ld.so.cache",
+           "default folder": "the loader finds no copy beside the library and takes the system's"}
+    taken = how.get(found.step, f"the loader takes it via {via(mix.foreign)}")
+    if severity == "note":
+        return f"It is the same version, so nothing breaks now: {taken}."
+    if mix.same is None:
+        return f"Parts of one version only fit each other, and the foreign part's version is not known: {taken}."
+    return f"Parts of one version only fit each other: {taken}."
+
+
+def expected_error(family: str, severity: str) -> str | None:
+    """What the library itself says at first use. Source: cuDNN API reference, cudnnStatus_t."""
+    return "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if family == "cuDNN" and severity == "error" else None
+
+
+def cure(mix: Mix, *, inside: bool) -> tuple[str, ...]:
+    found, home = mix.foreign.object.found_via, mix.home
+    if found.step == "LD_LIBRARY_PATH":
+        return (f"take {found.element or 'the empty element'} out of LD_LIBRARY_PATH",
+                f"or put {home.object.path.rpartition('/')[0]} first on LD_LIBRARY_PATH")
+    if inside:
+        return (f"remove {mix.foreign.origin()}, or install both parts in one version",)
+    name = mix.foreign.family.name
+    return (f"ask an administrator to remove the system's {name}: the package that owns {mix.foreign.object.real_path}",
+            f"or to take {mix.foreign.folder} out of ld.so.conf and run ldconfig",
+            f"or to install the system's {name} in version {home.version}")
+
+
+def why_not(mix: Mix, *, inside: bool, severity: str) -> str | None:
+    if severity == "note":
+        return "nothing is broken"
+    if inside or mix.foreign.object.found_via.step == "LD_LIBRARY_PATH":
+        return None
+    return f"{mix.foreign.path} lies outside of the environment, and nothing inside it is missing"

@@ -1,0 +1,152 @@
+"""Mapped libraries as parts of their families: which major and version each is, and who brought it in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stackfix.diagnose.records import LoadedObject, ProcessState
+from stackfix.diagnose.releases import Release, release_of
+from stackfix.diagnose.situation import Opening, View
+from stackfix.inspect.environment_records import Owner
+from stackfix.matrix.library_records import LibraryFamily
+
+# auditwheel and torch's own bundles put a hash into the name: libcudart-d0da41ae.so.11.0
+HASHED = re.compile(r"-[0-9a-f]{8,}$")
+MAJOR = re.compile(r"\.so\.(\d+)")
+FULL = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One mapped object of a family."""
+
+    object: LoadedObject
+    number: int                     # in the state's objects: the order of mapping
+    family: LibraryFamily
+    major: int | None               # of the soname: 12 of libcublas.so.12
+    version: str | None             # "9.1.0.70"; None where neither file name nor owner tells
+    owner: Owner | None
+    folder: str                     # real folder
+
+    @property
+    def path(self) -> str:
+        return self.object.path
+
+    @property
+    def soname(self) -> str:
+        return self.object.elf.soname or self.path.rpartition("/")[2]
+
+    def origin(self) -> str:
+        """Who installed it, in words."""
+        if self.owner is not None:
+            return f"{self.owner.name} {self.owner.version}"
+        return f"no package of the environment, {f'version {self.version}' if self.version else 'version unknown'}"
+
+
+class Parts:
+    """Finds the parts of families in process states; each file is looked at once."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._families = {stem: each for each in view.libraries.families for stem in each.stems}
+        self._known: dict[tuple[str, str], tuple[LibraryFamily, int | None, str | None, Owner | None] | None] = {}
+
+    def openings(self) -> Iterator[tuple[Opening, tuple[Part, ...]]]:
+        """Openings that map a part of a family, each with all parts that the process then has."""
+        for opening in self.view.openings:
+            state = opening.outcome.attempted
+            if any(self.part(state, number) for number in opening.outcome.loaded):
+                yield opening, tuple(self.of(state))
+
+    def of(self, state: ProcessState) -> Iterator[Part]:
+        """All parts in a state, in the order of mapping."""
+        for number in range(len(state.objects)):
+            found = self.part(state, number)
+            if found is not None:
+                yield found
+
+    def part(self, state: ProcessState, number: int) -> Part | None:
+        """The part that an object is; None where no family has it."""
+        object_ = state.objects[number]
+        key = (object_.path, object_.identity)
+        if key not in self._known:
+            self._known[key] = self._look(object_)
+        known = self._known[key]
+        if known is None:
+            return None
+        family, major, version, owner = known
+        return Part(object=object_, number=number, family=family, major=major, version=version, owner=owner,
+                    folder=object_.real_path.rpartition("/")[0])
+
+    def _look(self, object_: LoadedObject) -> tuple[LibraryFamily, int | None, str | None, Owner | None] | None:
+        name = object_.elf.soname or object_.path.rpartition("/")[2]
+        family = self.family(name)
+        if family is None:
+            return None
+        owner = next(iter(self.view.owners(object_.path, object_.real_path)), None)
+        return family, major_of(name), version_of(object_.real_path, object_.elf.soname, owner), owner
+
+    def family(self, name: str) -> LibraryFamily | None:
+        """The family of a library by its file name or soname, bundled copies too."""
+        return self._families.get(HASHED.sub("", name.partition(".so")[0]))
+
+
+def major_of(name: str) -> int | None:
+    """12 of "libcublas.so.12"."""
+    found = MAJOR.search(name)
+    return int(found[1]) if found else None
+
+
+def version_of(real_path: str, soname: str | None, owner: Owner | None) -> str | None:
+    """Version of a library: of its real file's name, where that says more than the soname, else of its owner."""
+    name = real_path.rpartition("/")[2]
+    found = FULL.search(name)
+    if found and name != soname:
+        return found[1]
+    return owner.version if owner else None
+
+
+def same_version(one: str | None, other: str | None) -> bool | None:
+    """Whether two versions agree as far as both go (9.1.0 and 9.1.0.70 do); None where one is not known."""
+    first, second = (release_of(each) if each else None for each in (one, other))
+    if first is None or second is None:
+        return None
+    width = min(written(one), written(other))
+    return padded(first, width) == padded(second, width)
+
+
+def written(version: str | None) -> int:
+    """How many numbers a version writes: 3 for "9.0.0+cu12"."""
+    found = re.match(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", version or "")
+    return found[1].count(".") + 1 if found else 0
+
+
+def padded(release: Release, width: int) -> Release:
+    return (*release, *(0,) * width)[:width]
+
+
+def bringer(part: Part, state: ProcessState) -> LoadedObject | None:
+    """The object at the head of the chain of those that need a part; None where the part itself was opened."""
+    here = part.object
+    while here.loader is not None:
+        here = state.objects[here.loader]
+    return None if here is part.object or here.program else here
+
+
+def who_opened(part: Part, openings: Sequence[Opening], until: Opening) -> Opening | None:
+    """The last opening before, or at, `until` that mapped the file of a part."""
+    found = None
+    for opening in openings:
+        state = opening.outcome.attempted
+        if part.object.identity in {state.objects[number].identity for number in opening.outcome.loaded}:
+            found = opening
+        if opening is until:
+            break
+    return found
+
+
+def named(owner: Owner | None) -> str | None:
+    """`torch 2.3.1` for a package."""
+    return f"{owner.name} {owner.version}" if owner else None

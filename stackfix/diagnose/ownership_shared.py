@@ -1,0 +1,157 @@
+"""Files that two packages install with different content: whichever was installed last has overwritten the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stackfix.diagnose.families_parts import named
+from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.ownership_facts import ASIDE, GONE, facts_of, is_shared_object, listed, reinstall, uninstall
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Owner, SharedFile
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwritten:
+    """One contested file."""
+
+    path: str
+    claims: tuple[Owner, ...]
+    right: tuple[Owner, ...]        # whose content may lie there: several where sizes do not tell
+    wanted: Owner | None            # whose content is needed there; None where nothing tells, or several are
+    requester: str | None           # path of what maps it
+    severity: str
+
+
+def contested(view: View) -> frozenset[str]:
+    """Paths for which several projects state different contents."""
+    facts = facts_of(view)
+    return frozenset(each.path for each in view.environment.shared_files
+                     if differs(each) and not facts.same_project(claim.owner for claim in each.claims))
+
+
+def differs(shared: SharedFile) -> bool:
+    """Whether the claims exclude each other; a link or a rewritten file states no content."""
+    sizes = {each.size for each in shared.claims} - {None}
+    hashes = {each.sha256 for each in shared.claims} - {None}
+    return not shared.same and (len(sizes) > 1 or len(hashes) > 1)
+
+
+def find_overwritten_files(view: View) -> Iterator[Finding]:
+    """SF701: one finding for each set of packages that share files."""
+    paths, groups = contested(view), dict[tuple[Owner, ...], list[Overwritten]]()
+    for shared in view.environment.shared_files:
+        if shared.path in paths:
+            owners = tuple(sorted({each.owner for each in shared.claims}))
+            groups.setdefault(owners, []).append(judge(view, shared, owners))
+    for owners, files in groups.items():
+        present = [each for each in files if each.right or is_there(view, each.path)]
+        if present:
+            yield describe(view, owners, sorted(present, key=rank))
+
+
+def is_there(view: View, path: str) -> bool:
+    """Whether anything lies there: what is gone is damage of both, not a quarrel."""
+    return not any(each.kind in GONE for each in facts_of(view).faults.get(path, ()))
+
+
+def judge(view: View, shared: SharedFile, owners: tuple[Owner, ...]) -> Overwritten:
+    """Whose content lies at a path, and whether that is the one which is needed."""
+    facts = facts_of(view)
+    faulty = {each.owner for each in facts.faults.get(shared.path, ())}
+    right = tuple(each for each in owners if each not in faulty)
+    opening = facts.mapped.get(shared.path)
+    wanted = wanted_by(view, opening.project if opening else None, owners)
+    lost = wanted is not None and wanted not in right
+    return Overwritten(path=shared.path, claims=owners, right=right, wanted=wanted,
+                       requester=opening.request.name if opening else None,
+                       severity=severity(view, shared.path, owners, mapped=opening is not None, lost=lost))
+
+
+def wanted_by(view: View, project: str | None, owners: Sequence[Owner]) -> Owner | None:
+    """The one owner that a project requires, or is; without a project the one that anything requires."""
+    facts = facts_of(view)
+    if project is not None:
+        names = {project, *facts.projects.closure(project)}
+        asked = [each for each in owners if names & {each.name, *facts.projects_of(each)}]
+    else:
+        asked = []
+    asked = asked or [each for each in owners if facts.asked_by(each)]
+    return asked[0] if len(asked) == 1 else None
+
+
+def severity(view: View, path: str, owners: Sequence[Owner], *, mapped: bool, lost: bool) -> str:
+    """A library that is mapped and is not the one required fails; other libraries, and code of the stack, may."""
+    if is_shared_object(path):
+        return "error" if mapped and lost else "warning"
+    in_stack = any(facts_of(view).level(each) for each in owners)
+    return "warning" if path.endswith(".py") and in_stack and not ASIDE.search(path) else "note"
+
+
+def rank(file: Overwritten) -> tuple[int, str]:
+    return SEVERITIES.index(file.severity), file.path
+
+
+def describe(view: View, owners: tuple[Owner, ...], files: Sequence[Overwritten]) -> Finding:
+    """One finding; `files` come worst first."""
+    facts, worst = facts_of(view), files[0]
+    there, wanted = worst.right[0] if len(worst.right) == 1 else None, worst.wanted
+    number = len(files)
+    intruder = next((each for each in owners if each != wanted), None) if wanted else there
+    return make_finding(
+        "SF701", worst.severity, level=next(filter(None, map(facts.level, owners)), "environment"),
+        summary=f"{listed(owners)} install {number} file{'' if number == 1 else 's'} of the same name with different "
+                f"content",
+        why=reason(worst, there),
+        culprit=Culprit(path=worst.path, package=named(intruder)),
+        requester=Requester(path=worst.requester, package=named(wanted)) if worst.requester or wanted else None,
+        evidence=tuple(evidence(view, files)),
+        cure=cure(view, owners, worst),
+        why_not="nothing is broken" if worst.severity == "note" else
+        None if view.is_own(worst.path) else f"{worst.path} lies outside of the environment",
+    )
+
+
+def reason(file: Overwritten, there: Owner | None) -> str:
+    """Whose content lies there, and what that means."""
+    if not file.right:
+        content = "What lies there is neither's"
+    elif there is None:
+        content = "All state one size, so only a comparison of contents (--deep) tells whose lies there"
+    else:
+        content = f"What lies there is that of {named(there)}"
+    follows = "the package that was installed last has overwritten the other, and removing either takes files of both"
+    if file.wanted is not None and file.wanted not in file.right:
+        follows = f"{named(file.wanted)} is required, and its content is gone"
+    return f"{content}; {follows}."
+
+
+def evidence(view: View, files: Sequence[Overwritten]) -> Iterator[str]:
+    shared = {each.path: each for each in view.environment.shared_files}
+    for file in files[:SHOWN]:
+        claims = ", ".join(f"{named(each.owner)}: {each.size if each.size is not None else 'unknown'} bytes"
+                           for each in shared[file.path].claims)
+        yield f"{file.path} ({claims})"
+    if len(files) > SHOWN:
+        yield f"and {len(files) - SHOWN} more"
+    for owner in files[0].claims:
+        asked = facts_of(view).asked_by(owner)
+        yield f"{named(owner)} is required by {', '.join(asked) if asked else 'nothing that is installed'}"
+
+
+def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, ...]:
+    """Commands: take the others away, then put the wanted one's files back."""
+    if file.severity == "note":
+        return ()
+    if file.wanted is None:
+        return tuple(f"if {named(each)} is the one that you need, put its files back last: {reinstall(view, each)}"
+                     for each in owners)
+    others = [each for each in owners if each != file.wanted]
+    unasked = [each for each in others if not facts_of(view).asked_by(each)]
+    return (*(f"remove {named(each)}: {uninstall(view, each)}" for each in unasked),
+            f"then put the files of {named(file.wanted)} back: {reinstall(view, file.wanted)}",
+            *(f"keep {named(each)} in an environment of its own" for each in others if each not in unasked))
