@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from stackfix.inspect.elf import Dynamic
 from stackfix.inspect.elf_layout import Layout
-from stackfix.inspect.elf_names import SymbolNames
+from stackfix.inspect.elf_names import SymbolNames, encode
 from stackfix.inspect.records import BadElf
 
 DT_HASH, DT_GNU_HASH = 4, 0x6FFFFEF5
@@ -16,6 +16,7 @@ MOST_STEPS = 4096               # along one hash chain: linkers aim at fewer tha
 FEW = 8                         # symbols of a table that can be compared while one name is looked up
 SMALL, LARGE = 1 << 14, 1 << 17     # hashed symbols. Small tables are kept as sets, large ones never
 PASSES = 2                      # what lies between is once it was gone through so often
+ENDLESS = "a hash chain without end"
 
 
 class HashTable:
@@ -66,59 +67,64 @@ class HashTable:
         part = memoryview(self.layout.data)[offset:offset + size]
         return part.cast("Q") if wide else part.cast("I")
 
-    def may_hold(self, gnu_hash: int) -> bool:
-        """False where no symbol has this hash: the bloom filter's word."""
-        if not self.gnu:
-            return self.buckets > 0
-        word = self._bloom_view[gnu_hash // self.bits & self.bloom_mask]
-        return bool((word >> gnu_hash % self.bits) & (word >> (gnu_hash >> self.shift) % self.bits) & 1)
+    def candidates(self, names: SymbolNames) -> Mapping[str, int]:
+        """Those that the table may have, with their hashes: the hash, but for its last bit, is in a chain.
 
-    def chain(self, name: bytes, gnu_hash: int) -> Iterator[int]:
-        """Symbols that may be called `name`, in the order in which the loader looks at them."""
-        if not self.buckets:
-            return iter(())
-        return self._gnu_chain(gnu_hash) if self.gnu else self._old_chain(name)
-
-    def _gnu_chain(self, gnu_hash: int) -> Iterator[int]:
-        start = self._bucket_view[gnu_hash % self.buckets]
-        if start < self.first:
-            return
-        first, wanted = self.first, gnu_hash | 1
-        for index, value in enumerate(self._chain_view[start - first:start - first + MOST_STEPS], start):
-            if value | 1 == wanted:
-                yield index
-            if value & 1:
-                return
-        raise self.layout.bad("a hash chain without end")
-
-    def _old_chain(self, name: bytes) -> Iterator[int]:
-        index = self._bucket_view[sysv_hash(name) % self.buckets]
-        for _ in range(MOST_STEPS):
-            if not index:
-                return
-            if index >= self.unhashed:
-                raise self.layout.bad("a hash chain that leaves its table")
-            yield index
-            index = self._chain_view[index]
-        raise self.layout.bad("a hash chain without end")
-
-    def candidates(self, names: SymbolNames) -> Iterable[str]:
-        """Those of the names that a DT_GNU_HASH table may have: their bits, or the same 31 bits of hash in a chain."""
-        return [name for key in self._keys(names) for name in names.of_key(key | 1)] if self.buckets else ()
-
-    def _keys(self, names: SymbolNames) -> Collection[int]:
-        """Chain values that the names could have, compared as sets: nothing here runs once for each symbol."""
+        Numbers are compared as sets: nothing here runs once for each symbol, unless few names are asked for.
+        """
+        if not self.gnu or not self.buckets:
+            return names.hashes() if self.buckets else {}
         if self._hashed is None:
             size = self._comparable()
             if size is None or len(names) * FEW < size:
-                may_hold = self.may_hold
-                return [value for value in names.hashes.values() if may_hold(value)]
+                return names.hashes()
             self._passes += 1
             hashed = self._chain_view[:size]
             if size > SMALL and (size > LARGE or self._passes <= PASSES):
-                return names.either.intersection(hashed)
+                return names.behind(names.either.intersection(hashed))
             self._hashed = set(hashed)
-        return names.either & self._hashed
+        return names.behind(names.either & self._hashed)
+
+    def definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """(name, index of a symbol that may be called so), in the order in which the loader looks at them."""
+        if not self.buckets:
+            return iter(())
+        return self._definitions(names) if self.gnu else self._old_definitions(names)
+
+    def _definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """The bloom filter, a bucket, its chain of hashes; the last of a chain has bit 0 set."""
+        bloom, bucket, chain = self._bloom_view, self._bucket_view, self._chain_view
+        bits, mask, shift, buckets, first = self.bits, self.bloom_mask, self.shift, self.buckets, self.first
+        length = len(chain)
+        for name, value in names:
+            word = bloom[value // bits & mask]
+            if not word >> value % bits & word >> (value >> shift) % bits & 1:
+                continue
+            start = bucket[value % buckets] - first
+            if start < 0:
+                continue
+            wanted = value | 1
+            for place in range(start, min(start + MOST_STEPS, length)):
+                entry = chain[place]
+                if entry | 1 == wanted:
+                    yield name, place + first
+                if entry & 1:
+                    break
+            else:
+                raise self.layout.bad(ENDLESS)
+
+    def _old_definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        for name, _ in names:
+            index = self._bucket_view[sysv_hash(encode(name)) % self.buckets]
+            for _ in range(MOST_STEPS):
+                if not index:
+                    break
+                if index >= self.unhashed:
+                    raise self.layout.bad("a hash chain that leaves its table")
+                yield name, index
+                index = self._chain_view[index]
+            else:
+                raise self.layout.bad(ENDLESS)
 
     def _comparable(self) -> int | None:
         """Number of hashed symbols; None where it cannot be told, or is no honest file's."""
@@ -142,7 +148,7 @@ class HashTable:
         for index, value in enumerate(self._chain_view[last - self.first:last - self.first + MOST_STEPS], last):
             if value & 1:
                 return index + 1
-        raise self.layout.bad("a hash chain without end")
+        raise self.layout.bad(ENDLESS)
 
 
 def sysv_hash(name: bytes) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 MASK = 0xFFFFFFFF
 CHUNK = 1 << 14             # bytes that one big number holds: the processor's own cache still holds two
 NARROWEST = 16              # bytes; a name is laid into the next power of two of them
 MOST_KNOWN = 1 << 18        # hashes that are remembered: the largest environments ask for some 100,000 names
-SHORT = 16                  # names; fewer are hashed faster one by one
 
 _known: dict[str, int] = {}
 
@@ -34,45 +33,31 @@ def hash_bytes(name: bytes) -> int:
     return value & MASK
 
 
-def gnu_hashes(names: Iterable[str]) -> dict[str, int]:
-    """Hashes by name. Python's time for a name of 50 bytes falls from 3 µs to 1 µs where there are many."""
-    found, new = {}, list[str]()
-    for name in names:
-        known = _known.get(name)
-        if known is None:
-            new.append(name)
-        else:
-            found[name] = known
+def gnu_hashes(names: Collection[str]) -> list[int]:
+    """A hash for each name. Python's time for one of 50 bytes falls from 3 µs to 1 µs where there are many."""
+    new = [name for name in names if name not in _known]
     if new:
-        fresh = hash_many(new) if len(new) >= SHORT else {name: hash_bytes(encode(name)) for name in new}
-        if len(_known) > MOST_KNOWN:
+        if len(_known) + len(new) > MOST_KNOWN:
             _known.clear()
-        _known.update(fresh)
-        found.update(fresh)
-    return found
+            new = list(names)
+        hash_many(new)
+    return [_known[name] for name in names]
 
 
-def hash_many(names: Iterable[str]) -> dict[str, int]:
-    """Hashes by name, of names of similar length together."""
-    lengths: dict[int, tuple[list[str], list[bytes]]] = {}
+def hash_many(names: Iterable[str]) -> None:
+    """Remember the hashes of these names: those of similar length are worked out together."""
+    lengths: dict[int, list[tuple[str, bytes]]] = {}
     for name in names:
         encoded = encode(name)
-        width = max(NARROWEST, 1 << (len(encoded) - 1).bit_length())
-        group = lengths.get(width)
-        if group is None:
-            group = lengths[width] = [], []
-        group[0].append(name)
-        group[1].append(encoded)
-    found: dict[str, int] = {}
-    for width, (texts, group_bytes) in lengths.items():
+        lengths.setdefault(max(NARROWEST, 1 << (len(encoded) - 1).bit_length()), []).append((name, encoded))
+    for width, group in lengths.items():
         step = max(1, CHUNK // width)
-        for start in range(0, len(texts), step):
-            found.update(zip(texts[start:start + step], _hash_chunk(group_bytes[start:start + step], width),
-                             strict=True))
-    return found
+        for start in range(0, len(group), step):
+            texts, encodings = zip(*group[start:start + step], strict=True)
+            _known.update(zip(texts, _hash_chunk(encodings, width), strict=True))
 
 
-def _hash_chunk(names: list[bytes], width: int) -> list[int]:
+def _hash_chunk(names: Sequence[bytes], width: int) -> list[int]:
     """Hashes of names of at most `width` bytes, worked out side by side in one big number.
 
     The hash is a polynomial in 33, so that of two neighbours joined is left * 33**length(right) + right. Each round
@@ -107,36 +92,43 @@ def _power(exponent: int) -> int:
 class SymbolNames:
     """Names that are looked for in object after object. Found ones are dropped, so that the rest becomes less."""
 
-    __slots__ = ("_others", "by_key", "either", "hashes")
+    __slots__ = ("_same", "by_hash", "either")
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Collection[str]) -> None:
         """Each name once."""
-        self.hashes = gnu_hashes(names)
-        # a hash chain keeps 31 bits of each hash: the last one tells where it ends. A key has that bit set.
-        self.by_key = {value | 1: name for name, value in self.hashes.items()}
-        self._others: dict[int, list[str]] = {}
-        if len(self.by_key) < len(self.hashes):
-            for name, value in self.hashes.items():
-                if self.by_key[value | 1] != name:
-                    self._others.setdefault(value | 1, []).append(name)
-        self.either = {*self.by_key, *[key ^ 1 for key in self.by_key]}     # as a chain may hold them
+        self.by_hash = dict(zip(gnu_hashes(names), names, strict=True))
+        self._same: list[str] = []      # names whose whole hash is another's too: one pair in a million names
+        if len(self.by_hash) < len(names):
+            self._same = [name for name in names if self.by_hash[gnu_hash(name)] != name]
+        # a hash chain keeps 31 bits of each hash and uses the last one to tell where it ends
+        self.either = {*self.by_hash, *[value ^ 1 for value in self.by_hash]}
 
     def __len__(self) -> int:
-        return len(self.hashes)
+        return len(self.by_hash) + len(self._same)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.hashes)
+        yield from self.by_hash.values()
+        yield from self._same
 
-    def of_key(self, key: int) -> Iterable[str]:
-        """Names of one key; more than one in a million times."""
-        if key in self._others:
-            return [name for name in (self.by_key[key], *self._others[key]) if name in self.hashes]
-        return (self.by_key[key],)
+    def behind(self, values: Iterable[int]) -> dict[str, int]:
+        """Names, with their hashes, whose hash is among these values but for the last bit."""
+        by_hash = self.by_hash
+        found = {by_hash[value]: value for each in values for value in (each, each ^ 1) if value in by_hash}
+        return {**found, **{name: gnu_hash(name) for name in self._same}} if self._same else found
+
+    def hashes(self) -> dict[str, int]:
+        """All of them, with their hashes."""
+        return {name: gnu_hash(name) for name in self}
 
     def drop(self, names: Iterable[str]) -> None:
         """Look for these no more."""
+        by_hash, discard = self.by_hash, self.either.discard
         for name in names:
-            key = self.hashes.pop(name) | 1
-            if key not in self._others or not self.of_key(key):
-                self.either.discard(key)
-                self.either.discard(key ^ 1)
+            value = gnu_hash(name)
+            if by_hash.get(value) != name:
+                self._same.remove(name)
+                continue
+            del by_hash[value]
+            if value ^ 1 not in by_hash:
+                discard(value)
+                discard(value ^ 1)
