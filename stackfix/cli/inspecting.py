@@ -148,7 +148,9 @@ def must_be_shared_object(files: DiskFiles, path: str) -> None:
     if isinstance(found.elf, UnreadableElf):
         reason = "is a folder" if files.root.is_folder(path) else f"is no ELF file that can be read: {found.elf.reason}"
         raise BadInput(thing, reason, "name a compiled extension (.so)")
-    if found.elf.kind != "shared" or not found.elf.dynamic:
+    elf = found.elf
+    program = elf.kind != "shared" or "DF_1_PIE" in elf.flags or (elf.interpreter is not None and elf.soname is None)
+    if program or not elf.dynamic:
         raise BadInput(thing, "is an ELF file, but no shared object", "name a compiled extension (.so)")
 
 

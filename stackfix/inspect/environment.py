@@ -10,7 +10,7 @@ from stackfix.inspect.conda import CondaContent, read_conda
 from stackfix.inspect.environment_activation import read_activation, read_kernels
 from stackfix.inspect.environment_editable import find_editables
 from stackfix.inspect.environment_files import InstalledFiles, Progress
-from stackfix.inspect.environment_find import Found, find_environment
+from stackfix.inspect.environment_find import Found, find_environment, must_be_readable
 from stackfix.inspect.environment_objects import Searched, find_shared_objects, library_folders
 from stackfix.inspect.environment_python import read_python, read_venv
 from stackfix.inspect.environment_records import (
@@ -50,6 +50,7 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
     venv = read_venv(root, found.prefix)
     interpreter = read_python(root, found, venv, conda[0].packages if conda else (), notes)
     if interpreter is None and conda is None:
+        must_be_readable(root, found.prefix)
         reason = notes[-1].reason if notes else "no lib/python3.*/site-packages in it"
         raise BadInput(found.prefix, f"which Python it is for cannot be told: {reason}")
     sites = find_sites(root, environ, found.prefix, interpreter, venv[0] if venv else None) if interpreter else ()

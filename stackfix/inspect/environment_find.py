@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stackfix.errors import BadInput, Unreachable
-from stackfix.inspect.places import Root, reason_of
+from stackfix.inspect.places import Root, must_list, reason_of
 
 PYTHON_FOLDER = re.compile(r"(?:python3\.\d{1,2}t?|pypy3(?:\.\d{1,2})?)")
 HINT = "name an environment with --prefix DIR or --python EXE"
@@ -65,8 +65,16 @@ def checked(root: Root, prefix: str, thing: str) -> str:
         hint = f"for a Python's own path use --python {prefix}" if root.is_file(prefix) else HINT
         raise BadInput(thing, reason, hint)
     if not is_environment(root, prefix):
+        must_be_readable(root, prefix)
         raise BadInput(thing, "is no environment: it has no pyvenv.cfg, no conda-meta and no lib/python3.*", HINT)
     return prefix
+
+
+def must_be_readable(root: Root, prefix: str) -> None:
+    """Raises Unreachable where a folder that would tell what the prefix is cannot be listed."""
+    for folder in (prefix, f"{prefix}/lib", f"{prefix}/lib64"):
+        if root.is_folder(folder):
+            must_list(root, folder)
 
 
 def is_environment(root: Root, prefix: str) -> bool:

@@ -51,7 +51,7 @@ def quiet_lines(diagnosis: Diagnosis, manner: Manner) -> Iterator[str]:
 def whole_lines(diagnosis: Diagnosis, notes: Sequence[Note], place: str, manner: Manner) -> Iterator[str]:
     style = manner.style
     serious = [each for each in diagnosis.findings if each.severity != "note"]
-    yield headline(serious, place, style)
+    yield from headline(serious, place, manner)
     yield ""
     for level in diagnosis.levels:
         yield from level_line(level, manner)
@@ -69,12 +69,13 @@ def whole_lines(diagnosis: Diagnosis, notes: Sequence[Note], place: str, manner:
     yield from ("", style(sum_line(diagnosis, notes, verbose=manner.verbose), "bold"))
 
 
-def headline(serious: Sequence[Finding], place: str, style: Style) -> str:
-    """The one line for those who read no further."""
-    if not serious:
-        return f"{style('nothing wrong found', 'green')} in {printable(place)}"
-    worst = serious[0]
-    return f"{style(counted(serious), COLOURS[worst.severity])} in {printable(place)}: {printable(worst.summary)}"
+def headline(serious: Sequence[Finding], place: str, manner: Manner) -> Iterator[str]:
+    """What matters to those who read no further."""
+    if serious:
+        lead = (counted(serious), COLOURS[serious[0].severity])
+        yield from led([lead], f" in {printable(place)}: {printable(serious[0].summary)}", "  ", manner)
+    else:
+        yield from led([("nothing wrong found", "green")], f" in {printable(place)}", "  ", manner)
 
 
 def counted(findings: Sequence[Finding]) -> str:
