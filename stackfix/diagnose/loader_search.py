@@ -6,7 +6,7 @@ Source: elf/dl-load.c of glibc 2.36 (_dl_map_object, open_path, fillin_rpath), e
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from stackfix.diagnose.loader_process import Mapped, Process
@@ -44,6 +44,8 @@ class Search:
 
     def __init__(self, environment: LoaderEnvironment, files: Files) -> None:
         self.environment, self.machine, self.files = environment, environment.machine, files
+        self._below: dict[str, list[tuple[str | None, str]]] = {}
+        self._folders: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
     def absolute(self, path: str) -> str:
         """`path` seen from the process's current folder."""
@@ -58,12 +60,16 @@ class Search:
         """Elements of a search path, each once. An empty element is the current folder (rule 5)."""
         if not text:                    # a variable or tag that is empty as a whole counts as absent
             return ()
+        known = self._folders.get((text, origin, separators))
+        if known is not None:
+            return known
         found: dict[str, None] = {}
         for element in re.split(f"[{separators}]", text):
             folder = self.expand(element, origin)
             if folder or not element:
                 found.setdefault(folder.rstrip("/") or "/" if folder else "")
-        return tuple(found)
+        folders = self._folders[text, origin, separators] = tuple(found)
+        return folders
 
     def places(self, name: str, requester: Mapped | None, process: Process) -> Iterator[Place]:
         """Where `name` is looked for, in order (rule 1)."""
@@ -123,12 +129,15 @@ class Search:
             yield Place(step="RUNPATH", folders=folders, owner=requester.path)
 
     def find(self, name: str, requester: Mapped | None, process: Process) -> tuple[Hit | None, tuple[Tried, ...]]:
-        """The first file that ends the search for `name`, and all that was tried before it."""
+        """The first file that ends the search for `name`; else all that was tried, which few ever want to know."""
+        hit = next(self.hits(name, requester, process, None), None)
+        if hit is not None:
+            return hit, ()
         tried: list[Tried] = []
         return next(self.hits(name, requester, process, tried), None), tuple(tried)
 
     def hits(
-        self, name: str, requester: Mapped | None, process: Process, tried: list[Tried],
+        self, name: str, requester: Mapped | None, process: Process, tried: list[Tried] | None,
     ) -> Iterator[Hit]:
         """Every file that the search for `name` would come to, in order: the first wins, the rest it shadows."""
         if "/" in name:
@@ -143,37 +152,43 @@ class Search:
                 if ended:
                     break
 
-    def _hits_in(self, name: str, folder: str, place: Place, tried: list[Tried]) -> Generator[Hit, None, bool]:
+    def _hits_in(self, name: str, folder: str, place: Place, tried: list[Tried] | None) -> Generator[Hit, None, bool]:
         """Hits in one folder, hwcaps subfolders first (rule 5). Returns whether the list of folders is given up."""
         if place.is_path:
             hit = self.open(folder, place, folder, None, tried)
             if isinstance(hit, Hit):
                 yield hit
             return False
-        subfolders = (*self.machine.hwcap_subfolders, None) if place.search_hwcaps else (None,)
-        for hwcaps in subfolders:
-            parts = [part for part in (folder.rstrip("/") if folder != "/" else "", hwcaps, name) if part is not None]
-            opened_as = "/".join(parts) if folder else "/".join(parts[1:])
-            hit = self.open(opened_as, place, folder, hwcaps, tried)
+        for hwcaps, start in self.subfolders(folder, hwcaps=place.search_hwcaps):
+            hit = self.open(start + name, place, folder, hwcaps, tried)
             if isinstance(hit, Hit):
                 yield hit
             elif hit:
                 return True
         return False
 
+    def subfolders(self, folder: str, *, hwcaps: bool) -> Sequence[tuple[str | None, str]]:
+        """(hwcaps subfolder, what stands before a name in it) of one element, the element itself last."""
+        start = f"{folder.rstrip('/')}/" if folder else ""
+        below = self._below.get(start)
+        if below is None:
+            below = self._below[start] = [(each, f"{start}{each}/") for each in self.machine.hwcap_subfolders]
+        return [*below, (None, start)] if hwcaps else [(None, start)]
+
     def open(
-        self, opened_as: str, place: Place, element: str | None, hwcaps: str | None, tried: list[Tried],
+        self, opened_as: str, place: Place, element: str | None, hwcaps: str | None, tried: list[Tried] | None,
     ) -> Hit | bool:
         """The file at one path, if the loader takes it; else whether it gives up this list. Source: open_verify."""
         file = self.files.at(self.absolute(opened_as))
         if file is None or isinstance(file, Refused):
-            if file is not None or hwcaps is None:
+            if tried is not None and (file is not None or hwcaps is None):
                 why = NO_FILE if file is None else file.reason
                 tried.append(Tried(step=place.step, element=element, path=opened_as, why=why, owner=place.owner))
             return file is not None and file.ends_list
         mismatch = self.mismatch(file.elf)
         if mismatch is not None:
-            tried.append(Tried(step=place.step, element=element, path=opened_as, why=mismatch, owner=place.owner))
+            if tried is not None:
+                tried.append(Tried(step=place.step, element=element, path=opened_as, why=mismatch, owner=place.owner))
             return False
         via = FoundVia(step=place.step, element=element, owner=place.owner, hwcaps=hwcaps)
         return Hit(file=file, opened_as=opened_as, via=via, bad=self.defect(file.elf))

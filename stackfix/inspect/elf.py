@@ -94,11 +94,30 @@ def map_file(descriptor: int, name: str) -> mmap.mmap:
         raise BadElf(name, f"cannot be mapped: {error}") from error
 
 
-def parse_elf(data: Buffer, name: str) -> ElfObject:
-    """The record of an ELF file. Raises BadElf."""
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What records and symbols of one mapped file are both read from."""
+
+    layout: Layout
+    dynamic: Dynamic
+    versions: Versions
+
+
+def read_tables(data: Buffer, name: str) -> Tables:
+    """The tables of an ELF file. Raises BadElf."""
     layout = Layout(data, name)
     dynamic = Dynamic(layout)
-    versions = read_versions(dynamic)
+    return Tables(layout, dynamic, read_versions(dynamic))
+
+
+def parse_elf(data: Buffer, name: str) -> ElfObject:
+    """The record of an ELF file. Raises BadElf."""
+    return describe(read_tables(data, name), name)
+
+
+def describe(tables: Tables, name: str) -> ElfObject:
+    """The record of the file that these tables are of. Raises BadElf."""
+    layout, dynamic, versions = tables.layout, tables.dynamic, tables.versions
     needed = tuple(dynamic.text(value) for tag, value in dynamic.entries if tag == DT_NEEDED)
     if len(needed) > MOST_NEEDED:
         raise layout.bad(f"{len(needed)} DT_NEEDED entries")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import resource
+import stat
 from collections import OrderedDict
 
-from stackfix.inspect.elf import map_file, read_open_elf
+from stackfix.inspect.elf import Tables, describe, map_file, read_tables
 from stackfix.inspect.elf_symbols import MappedSymbols
-from stackfix.inspect.places import Root
+from stackfix.inspect.places import Root, must_be_usable
 from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, Symbols, UnreadableElf
 
 ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -22,28 +22,37 @@ class DiskFiles:
     def __init__(self, root: Root | None = None) -> None:
         self.root = root or Root()
         self._found: dict[str, FileAt | Refused | None] = {}
+        self._folders: dict[str, str | None] = {}       # the folder without links
         self._objects: dict[str, ElfObject | UnreadableElf] = {}
-        self._symbols: OrderedDict[str, MappedSymbols] = OrderedDict()
-        self._folders: dict[str, bool] = {}
+        self._mapped: OrderedDict[str, Tables] = OrderedDict()
+        self._symbols: dict[str, MappedSymbols] = {}    # of those that are mapped
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = max(16, min(limit if limit > 0 else 1024, 4096) // 2)
 
     def at(self, path: str) -> FileAt | Refused | None:
         """What opening `path` gives."""
-        if path not in self._found:
-            folder = path.rpartition("/")[0] or "/"
-            if folder not in self._folders:
-                self._folders[folder] = self.root.is_folder(folder)
-            self._found[path] = self._look(path) if self._folders[folder] else None
-        return self._found[path]
-
-    def _look(self, path: str) -> FileAt | Refused | None:
+        if path in self._found:
+            return self._found[path]
+        folder, _, name = path.rpartition("/")
         try:
-            real = self.root.resolve(path)
-            status = os.lstat(self.root.host(real))
+            real = self._folders[folder]
+        except KeyError:
+            real = self._folders[folder] = self._folder(folder or "/")
+        if real is None:
+            return None
+        found = self._found[path] = self._look(path, real, name)
+        return found
+
+    def _folder(self, path: str) -> str | None:
+        real = self.root.find(path)
+        return real if real is not None and self.root.is_folder(real) else None
+
+    def _look(self, path: str, folder: str, name: str) -> FileAt | Refused | None:
+        try:
+            real, status = self._status(path, folder, name)
             identity = f"{status.st_dev}:{status.st_ino}"
             if identity not in self._objects:
-                self._objects[identity] = self._read(real)
+                self._objects[identity] = self._read(real, identity)
         except OSError as error:
             if error.errno in ABSENT:
                 return None
@@ -51,31 +60,54 @@ class DiskFiles:
             return Refused(path=path, reason=reason, ends_list=error.errno != errno.EACCES)
         return FileAt(path=path, real_path=real, identity=identity, elf=self._objects[identity])
 
-    def _read(self, real: str) -> ElfObject | UnreadableElf:
+    def _status(self, path: str, folder: str, name: str) -> tuple[str, os.stat_result]:
+        """The path without links, and its status. Most files are no links, and their folder is known."""
+        must_be_usable(path)
+        if name not in {"", ".", ".."}:
+            real = f"{folder.rstrip('/')}/{name}"
+            status = os.lstat(self.root.host(real))
+            if not stat.S_ISLNK(status.st_mode):
+                return real, status
+        real = self.root.resolve(path)
+        return real, os.lstat(self.root.host(real))
+
+    def _read(self, real: str, identity: str) -> ElfObject | UnreadableElf:
         descriptor = os.open(self.root.host(real), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            return read_open_elf(descriptor, real)
+            tables = read_tables(map_file(descriptor, real), real)
+            found = describe(tables, real)
+        except BadElf as error:
+            return UnreadableElf(path=real, reason=error.reason)
         finally:
             os.close(descriptor)
+        self._keep(identity, tables)
+        return found
+
+    def _keep(self, identity: str, tables: Tables) -> None:
+        """Keep a mapping, and let go of the one that was not asked for the longest: its last user unmaps it."""
+        self._mapped[identity] = tables
+        if len(self._mapped) > self._most:
+            self._symbols.pop(self._mapped.popitem(last=False)[0], None)
 
     def symbols(self, file: FileAt) -> Symbols:
         """Symbols of a file, over a mapping that is shared by all who ask. Raises BadElf."""
-        found = self._symbols.get(file.identity)
-        if found is None:
-            found = self._symbols[file.identity] = MappedSymbols(self._map(file), file.path)
-            if len(self._symbols) > self._most:
-                self._symbols.popitem(last=False)       # unmapped once its last user lets go
+        identity = file.identity
+        if identity in self._mapped:
+            self._mapped.move_to_end(identity)
         else:
-            self._symbols.move_to_end(file.identity)
-        return found
+            self._keep(identity, self._map(file))
+        if identity not in self._symbols:
+            tables = self._mapped[identity]
+            self._symbols[identity] = MappedSymbols(tables.layout.data, file.path, tables)
+        return self._symbols[identity]
 
-    def _map(self, file: FileAt) -> mmap.mmap:
+    def _map(self, file: FileAt) -> Tables:
         try:
             descriptor = self.root.open(file.real_path)
         except OSError as error:
             raise BadElf(file.path, error.strerror or "cannot be opened") from error
         try:
-            return map_file(descriptor, file.path)
+            return read_tables(map_file(descriptor, file.path), file.path)
         finally:
             os.close(descriptor)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stackfix.inspect.elf import Dynamic, Versions, read_versions
+from stackfix.inspect.elf import Tables, read_tables
 from stackfix.inspect.elf_hash import HashTable
-from stackfix.inspect.elf_layout import Buffer, Layout
+from stackfix.inspect.elf_layout import Buffer
 from stackfix.inspect.elf_names import SymbolNames, encode, gnu_hash
 from stackfix.inspect.elf_relocations import relocation_symbols
 from stackfix.inspect.elf_table import SymbolTable
@@ -26,15 +26,12 @@ Wanted = tuple[int, int, int]   # number of the symbol, st_name, st_info
 class MappedSymbols:
     """Fills records.Symbols over mapped memory. `data` must stay mapped while this lives."""
 
-    def __init__(self, data: Buffer, name: str) -> None:
-        layout = Layout(data, name)
-        dynamic = Dynamic(layout)
-        self._open(layout, dynamic, read_versions(dynamic))
-
-    def _open(self, layout: Layout, dynamic: Dynamic, versions: Versions) -> None:
-        self.layout, self.dynamic, self.versions = layout, dynamic, versions
-        self.table = SymbolTable(layout, dynamic)
-        self.hashes = HashTable(layout, dynamic, symbols=self.table.room)
+    def __init__(self, data: Buffer, name: str, tables: Tables | None = None) -> None:
+        """`tables`: where somebody has read them before."""
+        tables = tables or read_tables(data, name)
+        self.layout, self.dynamic, self.versions = tables.layout, tables.dynamic, tables.versions
+        self.table = SymbolTable(self.layout, self.dynamic)
+        self.hashes = HashTable(self.layout, self.dynamic, symbols=self.table.room)
         self._undefined: list[UndefinedSymbol] | None = None
         self._unique: list[UndefinedSymbol] | None = None
         self._error: BadElf | None = None
