@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import Part, Parts, bringer, major_of, named, who_opened
+from stackfix.diagnose.families_parts import Part, Parts, bringer, major_of, named, owner_at, plain, who_opened
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.make_finding import make_finding
@@ -61,8 +61,8 @@ def clash_of(view: View, opening: Opening, first: Part, second: Part) -> Clash:
     head = bringer(second, state)
     opened = who_opened(second, view.openings, opening) or opening
     head = head or caller_of(opened)
-    path = head.path if head else second.path
-    owner = next(iter(view.owners(head.path, head.real_path)), None) if head else package_of(view, opened)
+    path = plain(view, head.path) if head else second.path
+    owner = owner_at(view, head.path) if head else package_of(view, opened)
     return Clash(first=first, second=second, first_by=brought_by(view, first, opening),
                  second_by=named(owner) or path, second_path=path, second_owner=owner, opening=opening)
 
@@ -84,7 +84,7 @@ def brought_by(view: View, part: Part, opening: Opening) -> str:
     opened = who_opened(part, view.openings, opening)
     head = bringer(part, opening.outcome.attempted) or (caller_of(opened) if opened else None)
     if head is not None:
-        return named(next(iter(view.owners(head.path, head.real_path)), None)) or head.path
+        return named(owner_at(view, head.path)) or plain(view, head.path)
     return named(package_of(view, opened) if opened else None) or part.path
 
 

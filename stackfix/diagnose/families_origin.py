@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import Part, Parts, bringer, named, same_version
+from stackfix.diagnose.families_parts import Part, Parts, bringer, named, owner_at, plain, same_version
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import Failure, MissingSymbol, MissingVersion
@@ -78,6 +78,7 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
     names = ", ".join(sorted({each.foreign.soname for each in differ or unsure or group}))
     asking = bringer(foreign, one.opening.outcome.attempted)
     asking_path = asking.path if asking else caller_of(one)
+    asking_path = plain(view, asking_path) if asking_path else None
     inside = view.is_own(foreign.path, foreign.object.real_path)
     return make_finding(
         "SF302", severity, level=family.level,
@@ -85,8 +86,7 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
         why=reason(one, severity),
         culprit=Culprit(path=foreign.path, package=named(foreign.owner),
                         variable="LD_LIBRARY_PATH" if foreign.object.found_via.step == "LD_LIBRARY_PATH" else None),
-        requester=Requester(path=asking_path,
-                            package=named(next(iter(view.owners(asking_path)), None)) if asking_path else None),
+        requester=Requester(path=asking_path, package=named(owner_at(view, asking_path))),
         symbols=tuple(dict.fromkeys(each.name for each in failures if isinstance(each, MissingSymbol))),
         evidence=(*(f"{part.soname}: {part.path} ({part.origin()}), found via {via(part)}" for part in one.parts),
                   f"seen at: {one.opening.what}"),
@@ -108,7 +108,7 @@ def severity_of(one: Mix, differ: Sequence[Mix], unsure: Sequence[Mix], failures
 
 def broken_by(view: View, group: Sequence[Mix]) -> list[Failure]:
     """What the loader does not find between the parts of the mix."""
-    parts = {path for each in group for part in each.parts for path in (part.path, part.object.real_path)}
+    parts = {path for each in group for part in each.parts for path in (part.object.path, part.object.real_path)}
     sonames = {part.soname for each in group for part in each.parts}
     found = dict.fromkeys(failure for opening in view.openings for failure in opening.outcome.failures
                           if isinstance(failure, MissingSymbol | MissingVersion) and failure.requester in parts
@@ -158,7 +158,7 @@ def cure(mix: Mix, *, inside: bool) -> tuple[str, ...]:
     found, home = mix.foreign.object.found_via, mix.home
     if found.step == "LD_LIBRARY_PATH":
         return (f"take {found.element or 'the empty element'} out of LD_LIBRARY_PATH",
-                f"or put {home.object.path.rpartition('/')[0]} first on LD_LIBRARY_PATH")
+                f"or put {home.path.rpartition('/')[0]} first on LD_LIBRARY_PATH")
     if inside:
         return (f"remove {mix.foreign.origin()}, or install both parts in one version",)
     name = mix.foreign.family.name

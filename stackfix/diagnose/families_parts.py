@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stackfix.diagnose.records import LoadedObject, ProcessState
 from stackfix.diagnose.releases import Release, release_of
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Owner
+from stackfix.inspect.records import FileAt
 from stackfix.matrix.library_records import LibraryFamily
 
 # auditwheel and torch's own bundles put a hash into the name: libcudart-d0da41ae.so.11.0
@@ -28,11 +31,12 @@ class Part:
     major: int | None               # of the soname: 12 of libcublas.so.12
     version: str | None             # "9.1.0.70"; None where neither file name nor owner tells
     owner: Owner | None
-    folder: str                     # real folder
+    path: str                       # for people: without `..`
 
     @property
-    def path(self) -> str:
-        return self.object.path
+    def folder(self) -> str:
+        """Real folder."""
+        return self.object.real_path.rpartition("/")[0]
 
     @property
     def soname(self) -> str:
@@ -45,13 +49,23 @@ class Part:
         return f"no package of the environment, {f'version {self.version}' if self.version else 'version unknown'}"
 
 
+class Known(NamedTuple):
+    """What is the same for a file in each state."""
+
+    family: LibraryFamily
+    major: int | None
+    version: str | None
+    owner: Owner | None
+    path: str
+
+
 class Parts:
     """Finds the parts of families in process states; each file is looked at once."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self._families = {stem: each for each in view.libraries.families for stem in each.stems}
-        self._known: dict[tuple[str, str], tuple[LibraryFamily, int | None, str | None, Owner | None] | None] = {}
+        self._known: dict[tuple[str, str], Known | None] = {}
 
     def openings(self) -> Iterator[tuple[Opening, tuple[Part, ...]]]:
         """Openings that map a part of a family, each with all parts that the process then has."""
@@ -76,17 +90,17 @@ class Parts:
         known = self._known[key]
         if known is None:
             return None
-        family, major, version, owner = known
-        return Part(object=object_, number=number, family=family, major=major, version=version, owner=owner,
-                    folder=object_.real_path.rpartition("/")[0])
+        return Part(object=object_, number=number, family=known.family, major=known.major, version=known.version,
+                    owner=known.owner, path=known.path)
 
-    def _look(self, object_: LoadedObject) -> tuple[LibraryFamily, int | None, str | None, Owner | None] | None:
+    def _look(self, object_: LoadedObject) -> Known | None:
         name = object_.elf.soname or object_.path.rpartition("/")[2]
         family = self.family(name)
         if family is None:
             return None
-        owner = next(iter(self.view.owners(object_.path, object_.real_path)), None)
-        return family, major_of(name), version_of(object_.real_path, object_.elf.soname, owner), owner
+        path = plain(self.view, object_.path)
+        owner = next(iter(self.view.owners(path, object_.real_path)), None)
+        return Known(family, major_of(name), version_of(object_.real_path, object_.elf.soname, owner), owner, path)
 
     def family(self, name: str) -> LibraryFamily | None:
         """The family of a library by its file name or soname, bundled copies too."""
@@ -145,6 +159,25 @@ def who_opened(part: Part, openings: Sequence[Opening], until: Opening) -> Openi
         if opening is until:
             break
     return found
+
+
+def plain(view: View, path: str) -> str:
+    """A path without `..`, where the same file lies there: `torch/lib/../../nvidia/cublas/lib` is hard to read."""
+    tidy = posixpath.normpath(path)
+    if tidy == path or not path.startswith("/"):
+        return path
+    one, other = view.files.at(path), view.files.at(tidy)
+    same = isinstance(one, FileAt) and isinstance(other, FileAt) and one.identity == other.identity
+    return tidy if same else path
+
+
+def owner_at(view: View, path: str | None) -> Owner | None:
+    """Who installed the file at a path, as the loader or a person writes it."""
+    if path is None:
+        return None
+    file = view.files.at(path) if path.startswith("/") else None
+    real = (file.real_path,) if isinstance(file, FileAt) else ()
+    return next(iter(view.owners(path, posixpath.normpath(path), *real)), None)
 
 
 def named(owner: Owner | None) -> str | None:

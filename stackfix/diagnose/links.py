@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from stackfix.diagnose.families_parts import named
+from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.links_lost import LostLink, lost_links
 from stackfix.diagnose.make_finding import make_finding
@@ -54,7 +54,7 @@ def judge_lost(view: View, lost: LostLink) -> Finding | None:
         why=f"The loader looks for a library by its soname only, so it passes over {lost.target}"
             + (f" and takes {instead}." if instead else "."),
         culprit=Culprit(path=lost.path, package=named(owner)),
-        requester=Requester(path=requester, package=named(next(iter(view.owners(requester)), None)))
+        requester=Requester(path=plain(view, requester), package=named(owner_at(view, requester)))
         if requester else None,
         symbols=(failure.name,) if isinstance(failure, MissingSymbol) else (),
         evidence=(f"soname of {lost.target}: {lost.soname}",
@@ -79,7 +79,7 @@ def missed(view: View, lost: LostLink) -> tuple[Opening | None, Failure | None]:
 def would_have(failure: Failure, lost: LostLink) -> bool:
     """Whether the library behind the link has what is missing."""
     if isinstance(failure, MissingLibrary):
-        return failure.name == lost.soname and any(each.path == lost.path for each in failure.tried)
+        return failure.name == lost.soname and any(posixpath.normpath(each.path) == lost.path for each in failure.tried)
     if isinstance(failure, MissingVersion):
         return failure.provider.rpartition("/")[2] == lost.soname and failure.version in lost.versions
     return isinstance(failure, MissingSymbol) and failure.file == lost.soname and failure.version in lost.versions
@@ -88,7 +88,8 @@ def would_have(failure: Failure, lost: LostLink) -> bool:
 def taken_instead(view: View, soname: str) -> str | None:
     """The file that the imports, or the interpreter itself, take under a soname."""
     states = [view.start, *(each.outcome.attempted for each in view.openings)]
-    return next((found.path for state in states for found in (state.find(soname),) if found is not None), None)
+    found = next(filter(None, (state.find(soname) for state in states)), None)
+    return plain(view, found.path) if found else None
 
 
 def level_of(view: View, soname: str) -> str:
@@ -104,7 +105,7 @@ def describe_broken(view: View, link: SharedObject) -> Finding:
     name = link.path.rpartition("/")[2]
     opening, failure = facts_of(view).missing.get(name) or (None, None)
     needed = opening is not None and opening.may_fail is None and failure is not None and any(
-        each.path == link.path for each in failure.tried)
+        posixpath.normpath(each.path) == link.path for each in failure.tried)
     owner = next(iter(view.owners(link.path)), None)
     # names for compilers are often left dangling on purpose: nothing is built here
     severity = "error" if needed else "warning" if owner and VERSIONED.search(name) else "note"
@@ -114,7 +115,7 @@ def describe_broken(view: View, link: SharedObject) -> Finding:
         summary=f"{link.path} is a link that leads nowhere",
         why=f"It names {link.link}, and there is no file.",
         culprit=Culprit(path=link.path, package=named(owner)),
-        requester=Requester(path=requester, package=named(next(iter(view.owners(requester)), None)))
+        requester=Requester(path=plain(view, requester), package=named(owner_at(view, requester)))
         if requester else None,
         evidence=(f"{link.path} -> {link.link}", *((f"seen at: {opening.what}",) if needed and opening else ())),
         error=failure.message() if needed and failure else None,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import named
+from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import LoadedObject, MissingLibrary
@@ -51,9 +51,9 @@ def alias_of(view: View, opening: Opening, failure: MissingLibrary) -> Alias | N
     file = next(versioned_files(view, opening, failure), None)
     if file is None:
         return None
-    own = [each.path for each in failure.tried if view.is_own(each.path) and posixpath.basename(each.path) ==
-           failure.name]
-    beside = [posixpath.dirname(file), posixpath.dirname(failure.requester or "")]
+    tried = dict.fromkeys(posixpath.normpath(each.path) for each in failure.tried)
+    own = [path for path in tried if view.is_own(path) and posixpath.basename(path) == failure.name]
+    beside = [posixpath.dirname(file), posixpath.dirname(posixpath.normpath(failure.requester or ""))]
     own.sort(key=lambda path: beside.index(posixpath.dirname(path)) if posixpath.dirname(path) in beside else 2)
     return Alias(file=file, link=own[0] if own else None)
 
@@ -61,7 +61,7 @@ def alias_of(view: View, opening: Opening, failure: MissingLibrary) -> Alias | N
 def versioned_files(view: View, opening: Opening, failure: MissingLibrary) -> Iterator[str]:
     """Files that have the name with a version: mapped ones, those of the environment, those of the system."""
     start = f"{failure.name}."
-    yield from (each.path for each in opening.outcome.attempted.objects
+    yield from (plain(view, each.path) for each in opening.outcome.attempted.objects
                 if each.path.rpartition("/")[2].startswith(start))
     for folder in view.environment.library_folders:
         yield from (f"{folder.path}/{name}" for name in folder.libraries if is_version_of(name, start))
@@ -80,6 +80,7 @@ def describe(view: View, opening: Opening, failure: MissingLibrary, alias: Alias
     """One finding for each caller and name."""
     caller = caller_of(opening, failure)
     path = failure.requester or (caller.path if caller else None)
+    path = plain(view, path) if path else None
     family = view.family_of(failure.name)
     wsl = view.machine.wsl is not None and failure.name in DRIVER
     return make_finding(
@@ -88,8 +89,8 @@ def describe(view: View, opening: Opening, failure: MissingLibrary, alias: Alias
         why=f"{path or opening.what} opens it without a version; the loader finds no such name on its way, though "
             f"{alias.file} is the library that is meant."
             + (" On WSL the loader's cache has only the versioned name." if wsl else ""),
-        culprit=Culprit(path=alias.link or alias.file, package=named(next(iter(view.owners(alias.file)), None))),
-        requester=Requester(path=path, package=named(next(iter(view.owners(path)), None)) if path else None),
+        culprit=Culprit(path=alias.link or alias.file, package=named(owner_at(view, alias.file))),
+        requester=Requester(path=path, package=named(owner_at(view, path))),
         evidence=(*(f"tried: {each.path} ({each.why})" for each in failure.tried), f"there is: {alias.file}",
                   f"seen at: {opening.what}"),
         error=failure.message(), loser=alias.file, cure=tuple(cure(alias, wsl=wsl)),

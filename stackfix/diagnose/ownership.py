@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import named
+from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.make_finding import make_finding
@@ -122,8 +122,8 @@ def describe(view: View, owner: Owner, damages: Sequence[Damage]) -> Finding:
 
 def requester_of(view: View, need: Need | None, asked: Sequence[str]) -> Requester | None:
     """Who misses the file, else who requires the package."""
-    path = need.requester if need else None
-    package = named(next(iter(view.owners(path)), None)) if path else None
+    path = plain(view, need.requester) if need and need.requester else None
+    package = named(owner_at(view, path))
     if path is None and not asked:
         return None
     return Requester(path=path, package=package or next(iter(asked), None))

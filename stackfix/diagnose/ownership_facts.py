@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,8 +63,8 @@ class Facts:
         for opening in self.view.openings:
             for number in opening.outcome.loaded:
                 object_ = opening.outcome.attempted.objects[number]
-                found.setdefault(object_.path, opening)
-                found.setdefault(object_.real_path, opening)
+                for path in (object_.path, posixpath.normpath(object_.path), object_.real_path):
+                    found.setdefault(path, opening)
         return found
 
     @cached_property
@@ -85,7 +86,7 @@ class Facts:
                 for failure in opening.outcome.failures:
                     path = getattr(failure, "path", None) or getattr(failure, "provider", None)
                     if isinstance(path, str):
-                        found.setdefault(path, (opening, failure.message()))
+                        found.setdefault(posixpath.normpath(path), (opening, failure.message()))
         return found
 
     @cached_property

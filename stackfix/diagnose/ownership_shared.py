@@ -9,6 +9,7 @@ from stackfix.diagnose.families_parts import named
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.ownership_facts import ASIDE, GONE, facts_of, is_shared_object, listed, reinstall, uninstall
+from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner, SharedFile
 
@@ -85,10 +86,14 @@ def wanted_by(view: View, project: str | None, owners: Sequence[Owner]) -> Owner
 
 
 def severity(view: View, path: str, owners: Sequence[Owner], *, mapped: bool, lost: bool) -> str:
-    """A library that is mapped and is not the one required fails; other libraries, and code of the stack, may."""
-    if is_shared_object(path):
-        return "error" if mapped and lost else "warning"
+    """A library that is mapped and is not the one required fails; other libraries, and code of the stack, may.
+
+    conda and pip never agree on who has a file: two versions of one part of the stack are then a mixture for good.
+    """
     in_stack = any(facts_of(view).level(each) for each in owners)
+    if is_shared_object(path):
+        mixture = len({each.manager for each in owners}) > 1 and len({release_of(each.version) for each in owners}) > 1
+        return "error" if mapped and (lost or (in_stack and mixture)) else "warning"
     return "warning" if path.endswith(".py") and in_stack and not ASIDE.search(path) else "note"
 
 

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import named, same_version, version_of
+from stackfix.diagnose.families_parts import named, owner_at, plain, same_version, version_of
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, activated_path
@@ -104,8 +104,7 @@ def version_at(view: View, path: str) -> str | None:
     file = view.files.at(path)
     if not isinstance(file, FileAt):
         return None
-    owner = next(iter(view.owners(path, file.real_path)), None)
-    return version_of(file.real_path, getattr(file.elf, "soname", None), owner)
+    return version_of(file.real_path, getattr(file.elf, "soname", None), owner_at(view, path))
 
 
 def describe_broad(view: View, element: str, taken: int, older: list[tuple[Taken, Candidate]]) -> Finding:
@@ -132,7 +131,7 @@ def requester_of(view: View, taken: Taken) -> Requester | None:
     found = taken.requester
     if found is None:
         return None
-    return Requester(path=found.path, package=named(next(iter(view.owners(found.path, found.real_path)), None)))
+    return Requester(path=plain(view, found.path), package=named(owner_at(view, found.path)))
 
 
 # --- the current folder ---
