@@ -9,14 +9,19 @@ from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
 from stackfix.diagnose.gpu import check_gpus
 from stackfix.diagnose.levels import describe_levels
+from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.links import find_broken_links
 from stackfix.diagnose.links_unversioned import find_missing_names
 from stackfix.diagnose.machine import check_machine
+from stackfix.diagnose.missing import find_missing
+from stackfix.diagnose.missing_foreign import find_foreign
 from stackfix.diagnose.ownership import find_damaged_packages
 from stackfix.diagnose.ownership_copies import find_two_installations, find_user_site_first
 from stackfix.diagnose.ownership_shared import find_overwritten_files
 from stackfix.diagnose.plumbing import find_broad_paths, find_current_folder, find_kernels_without_path
 from stackfix.diagnose.plumbing_activation import find_activation_order
+from stackfix.diagnose.shadows import find_shadows
+from stackfix.diagnose.shadows_harmless import find_harmless_shadows
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
 
@@ -36,6 +41,11 @@ CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
     find_kernels_without_path,
     check_machine,
     check_gpus,
+    find_shadows,
+    find_harmless_shadows,
+    find_library_versions,
+    find_missing,
+    find_foreign,
 )
 
 

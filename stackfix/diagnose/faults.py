@@ -48,8 +48,8 @@ class Sighting:
 
     opening: Opening
     failure: Failure
-    requester: LoadedObject | None  # None: the opening itself asked
-    number: int | None              # of the requester in opening.outcome.attempted.objects
+    requester: LoadedObject | None  # who needs the library, or opens it by name; None: Python itself
+    number: int | None              # of who asked, the interpreter too, in opening.outcome.attempted.objects
     severity: str
 
 
@@ -170,7 +170,7 @@ class InOpening:
         elif isinstance(failure, MissingVersion):
             root.versions.setdefault(failure.version)
         number = self.by_path.get(failure.requester) if failure.requester is not None else None
-        requester = self.objects[number] if number is not None else None
+        requester = self.objects[number] if number is not None and not self.objects[number].program else None
         if any(each.opening is self.opening and each.requester is requester for each in root.sightings):
             return      # the next of its symptoms
         root.sightings.append(Sighting(opening=self.opening, failure=failure, requester=requester, number=number,

@@ -1,0 +1,116 @@
+"""Sentences about faults that several checks say: who needs what, what a copy offers, which line is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_verdict import Copy, Verdict, offered
+from stackfix.diagnose.finding_records import Requester
+from stackfix.diagnose.provenance import describe, named, owner_of
+from stackfix.diagnose.records import FoundVia, LoadedObject
+from stackfix.diagnose.situation import View
+
+SUFFIX = re.compile(r"(.+?)_(\d{1,2})_(\d{1,2})$")     # __nvJitLinkAddData_12_4
+NEWEST_MINOR = 20                                       # no CUDA major had more
+
+
+def level_of(fault: Fault) -> str:
+    """Of the pyramid."""
+    if fault.family is not None:
+        return fault.family.level
+    return "extensions" if fault.opening.project is not None else "environment"
+
+
+def requester_of(view: View, fault: Fault) -> Requester | None:
+    """Who needs it; where the import itself asks, the package that is imported."""
+    object_ = fault.requester
+    if object_ is None:
+        known = view.distributions.get(fault.opening.project or "")
+        return Requester(package=f"{known.name} {known.version}") if known else None
+    return Requester(path=object_.path, package=named(owner_of(view, object_.path, object_.real_path)))
+
+
+def who_needs(fault: Fault) -> str:
+    """The first requester's file name, or what was opened."""
+    return file_name(fault.requester.path) if fault.requester else fault.opening.what
+
+
+def file_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def capital(sentence: str) -> str:
+    """As a sentence begins; names of files stay as they are."""
+    return sentence if sentence.startswith(("/", "ld.so")) else sentence[0].upper() + sentence[1:]
+
+
+def counted(symbols: Sequence[str]) -> str:
+    """How many symbols, and the first: "13 symbols (x, …)"."""
+    return f"the symbol {symbols[0]}" if len(symbols) == 1 else f"{len(symbols)} symbols ({symbols[0]}, …)"
+
+
+def lacks(fault: Fault) -> str:
+    """What is not there, in words."""
+    if fault.category == "bad":
+        return "cannot be loaded"
+    if fault.versions:
+        return f"has no version {', '.join(fault.versions)}"
+    return f"lacks {counted(fault.symbols)}"
+
+
+def needs_lines(view: View, fault: Fault) -> Iterator[str]:
+    """Who needs the library, and how that one looks for it."""
+    for each in fault.requesters:
+        yield f"{describe(view, each.path, each.real_path)} needs {fault.name}{own_way(each)}"
+    openings = dict.fromkeys(each.opening.what for each in fault.sightings)
+    yield f"seen at: {limited(list(openings))}"
+
+
+def own_way(object_: LoadedObject) -> str:
+    """The RPATH or RUNPATH of an object, in words."""
+    if object_.elf.runpath is not None:
+        return f"; its RUNPATH is {object_.elf.runpath}"
+    return f"; its RPATH is {object_.elf.rpath}" if object_.elf.rpath else "; it has no RPATH and no RUNPATH"
+
+
+def limited(words: Sequence[str], most: int = 4) -> str:
+    rest = len(words) - most
+    return ", ".join(words[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def found_line(view: View, copy: Copy, what: str) -> str:
+    """A copy: "taken: /opt/cuda/lib64/libx.so.1 (the CUDA toolkit …) via LD_LIBRARY_PATH (/opt/cuda/lib64)"."""
+    return f"{what}: {describe(view, copy.path, copy.real_path)}" + (f" via {via_text(copy.via)}" if copy.via else "")
+
+
+def via_text(via: FoundVia) -> str:
+    """A step of the search with its element."""
+    element = via.element if via.element != "" else "the current folder"
+    return via.step + (f" ({element})" if element is not None and via.step != "ld.so.cache" else "")
+
+
+def offer_text(view: View, verdict: Verdict) -> str | None:
+    """Where symbols end in a version: "it offers these functions up to _12_2, and _12_4 is needed"; else None."""
+    wanted = newest_suffix(verdict.fault.symbols)
+    if wanted is None or verdict.fault.category == "bad" or verdict.is_requester:
+        return None
+    has = newest_offer(view, verdict.winner.path, verdict.fault.symbols)
+    need = f"_{wanted[0]}_{wanted[1]}"
+    if has is None:
+        return f"it offers none of these functions under a version of CUDA {wanted[0]}, and {need} is needed"
+    return f"it offers these functions up to _{has[0]}_{has[1]}, and {need} is needed"
+
+
+def newest_suffix(symbols: Iterable[str]) -> tuple[int, int] | None:
+    """The newest version that symbols end in: (12, 4) of `__nvJitLinkAddData_12_4`."""
+    found = [(int(match[2]), int(match[3])) for match in map(SUFFIX.match, symbols) if match]
+    return max(found, default=None)
+
+
+def newest_offer(view: View, path: str, symbols: Sequence[str]) -> tuple[int, int] | None:
+    """The newest version of the same functions that a file offers, in the same major."""
+    stems = {(match[1], int(match[2])) for match in map(SUFFIX.match, symbols) if match}
+    names = [f"{stem}_{major}_{minor}" for stem, major in stems for minor in range(NEWEST_MINOR)]
+    return newest_suffix(offered(view, path, names))

@@ -1,0 +1,115 @@
+"""Which version of a library its consumer needs: by a rule of the matrix, a pin, the toolkit of both, or a symbol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_text import newest_suffix
+from stackfix.diagnose.imports_projects import NAME, SEPARATORS
+from stackfix.diagnose.provenance import owner_of
+from stackfix.diagnose.releases import CLAUSE, admits, admits_clause, release_of
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Owner
+
+SPECIFIER = re.compile(r"[A-Za-z0-9._-]+\s*(?:\[[^\]]*\])?\s*\(?\s*([^;)]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A range of versions, and what states it."""
+
+    specifier: str                  # ">=12.1.55"
+    why: str                        # "libcusparse.so.12 uses __nvJitLinkAddData_12_1, absent in 12.0.140"
+    source: str                     # "a rule of the matrix", "the metadata of torch 2.2.0"
+    too_new: bool                   # what is installed is above the range, not below
+
+
+def find_needs(view: View, fault: Fault, provider: Owner) -> Iterator[Need]:
+    """Ranges that the provider's version is not in, the surest first."""
+    consumers = dict.fromkeys(filter(None, (owner_of(view, each.path, each.real_path) for each in fault.requesters)))
+    for find in (by_rules, by_pins, by_toolkit):
+        for consumer in consumers:
+            for need in find(view, consumer, provider):
+                if not admits(need.specifier, provider.version):
+                    yield need
+    by_name = by_suffix(fault, provider)
+    if by_name is not None and not admits(by_name.specifier, provider.version):
+        yield by_name
+
+
+def by_rules(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
+    """Needs that no metadata states, from matrices/rules.toml."""
+    for rule in view.matrix.rules:
+        if rule.package == consumer.name and admits(rule.versions, consumer.version):
+            name, specifier = parsed(rule.needs)
+            if name == provider.name and specifier:
+                yield need_of(specifier, provider, rule.why, "a rule of the matrix")
+
+
+def by_pins(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
+    """Requirements of the consumer's own metadata; conda's packages state theirs elsewhere."""
+    known = view.distributions.get(consumer.name)
+    for line in known.requires if known else ():
+        name, specifier = parsed(line)
+        if name == provider.name and specifier:
+            why = f"{consumer.name} {consumer.version} requires {line.partition(';')[0].strip()}"
+            yield need_of(specifier, provider, why, f"the metadata of {consumer.name}")
+
+
+def by_toolkit(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
+    """What belongs to the CUDA toolkit release that the consumer comes from."""
+    wanted = release_of(consumer.version)
+    releases = {each.toolkit for each in view.matrix.components
+                if each.package == consumer.name and release_of(each.version) == wanted}
+    for each in view.matrix.components:
+        if each.toolkit in releases and each.package == provider.name:
+            why = f"CUDA {each.toolkit}, which {consumer.name} {consumer.version} is part of, has {each.version}"
+            too_new = (release_of(provider.version) or ()) > (release_of(each.version) or ())
+            yield need_of(f"{'==' if too_new else '>='}{each.version}", provider, why, "the CUDA toolkit's release")
+
+
+def by_suffix(fault: Fault, provider: Owner) -> Need | None:
+    """The version that symbols end in, where the library counts its versions like CUDA: nvJitLink does."""
+    wanted = newest_suffix(fault.symbols)
+    release = release_of(provider.version)
+    if wanted is None or release is None or release[0] != wanted[0]:
+        return None
+    name = next(each for each in fault.symbols if each.endswith(f"_{wanted[0]}_{wanted[1]}"))
+    least = f"{wanted[0]}.{wanted[1]}"
+    return need_of(f">={least}", provider, f"{name} came with {least}", "the symbol's name")
+
+
+def need_of(specifier: str, provider: Owner, why: str, source: str) -> Need:
+    return Need(specifier=specifier, why=why, source=source, too_new=is_above(provider.version, specifier))
+
+
+def is_above(version: str, specifier: str) -> bool:
+    """Whether a version breaks a range because it is too new."""
+    release = release_of(version)
+    for clause in specifier.split(","):
+        match = CLAUSE.fullmatch(clause)
+        limit = release_of(match[2].removesuffix(".*")) if match else None
+        if match and limit and release and not admits_clause(clause, release):
+            return match[1] in {"==", "<=", "<", "~="} and release[:len(limit)] >= limit
+    return False
+
+
+def parsed(line: str) -> tuple[str, str]:
+    """(normalised name, specifier) of a requirement; of an extra's requirement nothing."""
+    text, _, marker = line.partition(";")
+    found, rest = NAME.match(text), SPECIFIER.match(text.strip())
+    if found is None or rest is None or "extra" in marker:
+        return "", ""
+    return SEPARATORS.sub("-", found[1]).lower(), rest[1].replace(" ", "")
+
+
+def askers(view: View, provider: Owner) -> Iterator[str]:
+    """What installed packages require of one, each with its line."""
+    for each in view.environment.distributions:
+        for line in each.requires:
+            name, specifier = parsed(line)
+            if name == provider.name:
+                yield f"{each.name} {each.version} requires {name}{specifier or ' in any version'}"

@@ -1,0 +1,201 @@
+"""Libraries that nothing has, or that the environment has where its requester does not look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
+from stackfix.diagnose.faults_cuda import is_about_torch
+from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
+from stackfix.diagnose.faults_verdict import Copy, own_files
+from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.links_lost import lost_links
+from stackfix.diagnose.links_unversioned import BARE, alias_of
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_carriers import (
+    Carrier,
+    find_carrier,
+    gone_files,
+    installed_carrier,
+    lost_libraries_only,
+)
+from stackfix.diagnose.missing_unreachable import unreachable
+from stackfix.diagnose.ownership_facts import reinstall
+from stackfix.diagnose.provenance import describe, named
+from stackfix.diagnose.records import MissingLibrary
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import FileFault, Owner
+from stackfix.inspect.machine_records import Undecided
+from stackfix.inspect.records import FileAt
+
+SHOWN = 16      # places that were tried
+
+
+def find_missing(view: View) -> Iterator[Finding | Undecided]:
+    """SF401 and SF402; a library of the driver where there is none is undecided."""
+    groups: dict[str, list[tuple[Fault, Copy]]] = {}
+    for fault in serious(find_faults(view)):
+        if fault.category != "missing" or is_told_elsewhere(view, fault):
+            continue
+        if is_driver(view, fault.name) and not has_driver(view):
+            yield undecided_driver(view, fault)
+        elif gone := recorded_and_gone(view, fault):
+            if lost_libraries_only(view, gone.owner):
+                yield deleted(view, fault, gone)
+        elif copy := reachable_copy(view, fault):
+            groups.setdefault(fault.requester.identity if fault.requester else fault.opening.what, []).append(
+                (fault, copy))
+        elif not has_foreign_copy(view, fault) and not is_about_torch(view, fault):
+            yield nowhere(view, fault)
+    for group in groups.values():
+        yield unreachable(view, group)
+
+
+def is_told_elsewhere(view: View, fault: Fault) -> bool:
+    """Whether a lost or broken link, or a name without a version, is what is wrong: links.py says so."""
+    failure = fault.failure
+    if not isinstance(failure, MissingLibrary):
+        return True
+    tried = {each.path for each in failure.tried}
+    if any(each.soname == fault.name and each.path in tried for each in lost_links(view)):
+        return True
+    if any(each.link is not None and each.path in tried for each in view.environment.shared_objects):
+        return True
+    return bool(BARE.fullmatch(fault.name)) and alias_of(view, fault.opening, failure) is not None
+
+
+# --- the driver ---
+
+
+def has_driver(view: View) -> bool:
+    """Whether there is anything of NVIDIA's driver here that is more than a stub."""
+    driver = view.machine.driver
+    return driver.kernel_module is not None or any(each.origin in {"system", "wsl"} for each in driver.libraries)
+
+
+def undecided_driver(view: View, fault: Fault) -> Undecided:
+    why = ("it comes with NVIDIA's driver, and there is none on this machine" if view.machine.live else
+           "it comes from the machine that the tree will run on")
+    return Undecided(subject=fault.name, reason=why)
+
+
+# --- files that a package should have ---
+
+
+def recorded_and_gone(view: View, fault: Fault) -> FileFault | None:
+    """The file that would have been found, were it there; else one of its name."""
+    failure = fault.failure
+    tried = {each.path for each in failure.tried} if isinstance(failure, MissingLibrary) else set()
+    gone = gone_files(view, fault.name)
+    return next((each for each in gone if each.path in tried), None) or next(iter(gone), None)
+
+
+def deleted(view: View, fault: Fault, gone: FileFault) -> Finding:
+    """SF401 of a package's own file."""
+    owner = gone.owner
+    return make_finding(
+        "SF401", fault.severity, level=level_of(fault),
+        summary=f"{gone.path} of {named(owner)} is gone, and {who_needs(fault)} needs it",
+        why=f"{owner.name} recorded the file when it was installed. It was deleted since, or went together with "
+            f"another package that has a file of the same path.",
+        culprit=Culprit(path=gone.path, package=named(owner)), requester=requester_of(view, fault),
+        symbols=fault.symbols, evidence=(*needs_lines(view, fault), f"gone: {gone.path}", *tried_lines(fault)),
+        error=fault.failure.message(), cure=(reinstall(view, owner),),
+        why_not=None if view.is_own(gone.path) else f"{gone.path} lies outside of the environment")
+
+
+def told_as_missing(view: View) -> frozenset[str]:
+    """Paths of recorded files whose loss SF401 tells, so that nobody else need."""
+    found = set()
+    for fault in serious(find_faults(view)):
+        gone = recorded_and_gone(view, fault) if fault.category == "missing" else None
+        if gone is not None and lost_libraries_only(view, gone.owner) and not is_told_elsewhere(view, fault):
+            found.add(gone.path)
+    return frozenset(found)
+
+
+# --- copies that no search comes to ---
+
+
+def reachable_copy(view: View, fault: Fault) -> Copy | None:
+    """The environment's copy, where the loader could take it if it came there."""
+    loader = view.situation.loader.machine
+    for copy in own_files(view, fault.name):
+        at = view.files.at(copy.path)
+        if isinstance(at, FileAt) and (getattr(at.elf, "bits", 0), getattr(at.elf, "machine", "")) == (
+                loader.bits, loader.machine):
+            return copy
+    return None
+
+
+def has_foreign_copy(view: View, fault: Fault) -> bool:
+    """Whether a file for another processor lies in the way: that is what is wrong then."""
+    failure = fault.failure
+    return isinstance(failure, MissingLibrary) and any(
+        view.is_own(each.path) and each.why.startswith(("machine ", "wrong ELF class")) for each in failure.tried)
+
+
+# --- nowhere at all ---
+
+
+def nowhere(view: View, fault: Fault) -> Finding:
+    """SF401 of a library that the environment does not have."""
+    requester = fault.requester
+    carrier = find_carrier(view, fault.name, fault.family, requester, fault.opening.project)
+    installed = installed_carrier(view, fault.family)
+    return make_finding(
+        "SF401", fault.severity, level=level_of(fault),
+        summary=f"{fault.name}, which {who_needs(fault)} needs, is nowhere to be found"
+                + (f": {named(installed)} does not have it" if installed else ""),
+        why=why_nowhere(fault, carrier, installed),
+        culprit=Culprit(package=named(installed) or (carrier.name if carrier else None),
+                        path=None if installed or carrier else fault.name),
+        requester=requester_of(view, fault), symbols=fault.symbols,
+        evidence=(*needs_lines(view, fault), *tried_lines(fault),
+                  *(f"not on any search path: {each}" for each in elsewhere(view, fault.name))),
+        error=fault.failure.message(), cure=tuple(cures(view, fault, carrier, installed)),
+        why_not=None if carrier else "which package carries it is not known")
+
+
+def why_nowhere(fault: Fault, carrier: Carrier | None, installed: Owner | None) -> str:
+    if installed is not None and carrier is not None:
+        return f"{named(installed)} is installed, which has another version of the library; {carrier.why}."
+    if carrier is not None:
+        return f"{carrier.why}, and it is not installed."
+    return f"The search for {fault.name} came to its end; no package of the environment has it."
+
+
+def tried_lines(fault: Fault) -> Iterator[str]:
+    """Places that were looked at, in order."""
+    failure = fault.failure
+    tried = failure.tried if isinstance(failure, MissingLibrary) else ()
+    lines = list(dict.fromkeys(
+        f"tried: {each.path} via {each.step}" + (f" of {file_name(each.owner)}" if each.owner else "")
+        + (f": {each.why}" if each.why != "no such file" else "") for each in tried))
+    yield from lines[:SHOWN]
+    if len(lines) > SHOWN:
+        yield f"and {len(lines) - SHOWN} more places"
+
+
+def elsewhere(view: View, name: str) -> Iterator[str]:
+    """Copies in CUDA toolkits of the machine."""
+    for toolkit in view.machine.toolkits:
+        for folder in toolkit.library_folders:
+            at = view.files.at(f"{folder}/{name}")
+            if isinstance(at, FileAt):
+                yield describe(view, at.path, at.real_path)
+
+
+def cures(view: View, fault: Fault, carrier: Carrier | None, installed: Owner | None) -> Iterator[str]:
+    """Commands that bring the library."""
+    if carrier is not None:
+        yield f"pip install '{carrier.requirement}'"
+        yield f"uv pip install '{carrier.requirement}'"
+    elif installed is not None:
+        yield f"install a version of {installed.name} that has {fault.name}"
+    else:
+        yield (f"install the system's package that has it: apt-file search {fault.name}, or "
+               f"dnf provides '*/{fault.name}'")
+    found = list(elsewhere(view, fault.name))
+    if found:
+        yield f"or use a copy of this machine, if its version fits: {limited(found)}"

@@ -1,0 +1,124 @@
+"""Copies of the system or of a toolkit that stand in for a library which the environment's packages should bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stackfix.diagnose.faults import own_copies
+from stackfix.diagnose.faults_text import (
+    file_name,
+    lacks,
+    level_of,
+    needs_lines,
+    requester_of,
+    who_needs,
+)
+from stackfix.diagnose.faults_verdict import Verdict, verdicts
+from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_carriers import Carrier, gone_files, lost_libraries_only, required_carriers
+from stackfix.diagnose.ownership_facts import reinstall
+from stackfix.diagnose.provenance import describe, named, owner_of, trace
+from stackfix.diagnose.records import LoadedObject
+from stackfix.diagnose.situation import Opening, View
+from stackfix.inspect.environment_records import FileFault
+from stackfix.inspect.machine_records import Undecided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """What should be there instead of a foreign copy."""
+
+    gone: FileFault | None          # a recorded file that is not there
+    carrier: Carrier | None         # a required wheel that is not installed
+
+    @property
+    def package(self) -> str | None:
+        """As findings name it."""
+        if self.gone is not None:
+            return named(self.gone.owner)
+        return self.carrier.requirement if self.carrier else None
+
+    def why(self) -> str:
+        if self.gone is not None:
+            return f"{named(self.gone.owner)} recorded {self.gone.path}, and the file is gone"
+        return f"{self.carrier.why}, and it is not installed" if self.carrier else ""
+
+    def cure(self, view: View) -> str:
+        if self.gone is not None:
+            return reinstall(view, self.gone.owner)
+        return f"pip install '{self.carrier.requirement}'" if self.carrier else ""
+
+
+def find_foreign(view: View) -> Iterator[Finding | Undecided]:
+    """SF403: a foreign copy that lacks something is an error, one that does not is a warning."""
+    told = set()
+    for verdict in verdicts(view):
+        if verdict.kind == "foreign":
+            told.add(verdict.winner.identity)
+            missed = stand_in(view, verdict.fault.name, verdict.fault.requester, verdict.fault.opening)
+            if missed is not None:
+                yield lacking(view, verdict, missed)
+    for opening in view.openings:
+        for edge in opening.outcome.edges:
+            found = opening.outcome.attempted.objects[edge.provider]
+            if found.identity in told or view.family_of(edge.name) is None:
+                continue
+            told.add(found.identity)
+            requester = opening.outcome.attempted.objects[edge.requester] if edge.requester is not None else None
+            if not view.is_own(found.path, found.real_path) and not own_copies(view, edge.name):
+                missed = stand_in(view, edge.name, requester, opening)
+                if missed is not None:
+                    yield filling_in(view, edge.name, found, requester, opening, missed)
+
+
+def stand_in(view: View, name: str, requester: LoadedObject | None, opening: Opening) -> StandIn | None:
+    """What should bring the library; None where the requester is meant to take the system's."""
+    gone = next(iter(gone_files(view, name)), None)
+    if gone is not None:
+        return StandIn(gone=gone, carrier=None) if lost_libraries_only(view, gone.owner) else None
+    family = view.family_of(name)
+    if family is None or family.level == "driver":
+        return None
+    owner = owner_of(view, requester.path, requester.real_path) if requester else None
+    for carrier in required_carriers(view, family, requester, opening.project):
+        # what torch requires says nothing of a library that torch does not ask for
+        asks = carrier.why.startswith(f"{owner.name} " if owner else f"{opening.project} ")
+        if asks and carrier.name not in view.distributions:
+            return StandIn(gone=None, carrier=carrier)
+    return None
+
+
+def lacking(view: View, verdict: Verdict, missed: StandIn) -> Finding:
+    """The foreign copy does not even have what is needed."""
+    fault, winner = verdict.fault, verdict.winner
+    via = winner.via
+    cause = trace(view, verdict.winner_object, winner.path, via) if via else None
+    return make_finding(
+        "SF403", fault.severity, level=level_of(fault),
+        summary=f"{winner.path} stands in for the environment's {fault.name} and {lacks(fault)} that "
+                f"{who_needs(fault)} needs",
+        why=f"{missed.why()}. {cause.how if cause else winner.path}, so the loader takes that copy instead.",
+        culprit=Culprit(path=winner.path, package=missed.package, variable=cause.variable if cause else None),
+        requester=requester_of(view, fault), symbols=fault.symbols,
+        evidence=(*needs_lines(view, fault), f"taken: {describe(view, winner.path, winner.real_path)}",
+                  *(cause.lines if cause else ())),
+        error=fault.failure.message(), winner=winner.path, cure=(missed.cure(view), *(cause.undo if cause else ())))
+
+
+def filling_in(
+        view: View, name: str, found: LoadedObject, requester: LoadedObject | None, opening: Opening, missed: StandIn,
+) -> Finding:
+    """The foreign copy does, for now."""
+    cause, family = trace(view, found, found.path, found.found_via), view.family_of(name)
+    who = file_name(requester.path) if requester else opening.what
+    package = named(owner_of(view, requester.path, requester.real_path)) if requester else None
+    return make_finding(
+        "SF403", "warning" if opening.may_fail is None else "note", level=family.level if family else "environment",
+        summary=f"{found.path} stands in for the environment's {name}, for {who}",
+        why=f"{missed.why()}. {cause.how}, so the loader takes that copy, whatever its version.",
+        culprit=Culprit(path=found.path, package=missed.package, variable=cause.variable),
+        requester=Requester(path=requester.path if requester else None, package=package or opening.project),
+        evidence=(f"seen at: {opening.what}", f"taken: {describe(view, found.path, found.real_path)}", *cause.lines),
+        winner=found.path, cure=(missed.cure(view),))

@@ -1,0 +1,114 @@
+"""Libraries that a foreign copy hides: those that lack what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackfix.diagnose.faults_text import (
+    capital,
+    file_name,
+    found_line,
+    lacks,
+    level_of,
+    needs_lines,
+    offer_text,
+    requester_of,
+    via_text,
+    who_needs,
+)
+from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
+from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.provenance import LIBRARY_PATH, Provenance, folder_of, named, owner_of, trace
+from stackfix.diagnose.records import FoundVia
+from stackfix.diagnose.releases import release_of
+from stackfix.diagnose.situation import View
+
+# torch 2.6 and later open the wheel's nvJitLink by its path before cuSPARSE asks for it (torch/__init__.py)
+TORCH_OPENS_NVJITLINK = (2, 6)
+NO_COPY = "no copy in the environment has what is needed"
+
+
+def find_shadows(view: View) -> Iterator[Finding]:
+    """SF101: a copy wins that another one in the loader's reach, or in the environment, should have been."""
+    for verdict in verdicts(view):
+        if verdict.kind in {"shadow", "both"}:
+            yield shadow(view, verdict)
+
+
+def shadow(view: View, verdict: Verdict) -> Finding:
+    """The finding of one shadow."""
+    fault, winner, loser = verdict.fault, verdict.winner, verdict.loser
+    via = winner.via or FoundVia(step="path")
+    cause = trace(view, verdict.winner_object, winner.path, via)
+    inside = loser is not None and loser.path.startswith(f"{view.environment.prefix}/")
+    return make_finding(
+        "SF101", fault.severity, level=level_of(fault), summary=summary(verdict), why=why(view, verdict, cause),
+        culprit=Culprit(path=winner.path, variable=cause.variable,
+                        package=named(owner_of(view, winner.path, winner.real_path))),
+        requester=requester_of(view, fault), symbols=fault.symbols, evidence=tuple(evidence(view, verdict, cause)),
+        error=fault.failure.message(), winner=winner.path, loser=loser.path if loser else None,
+        cure=tuple(dict.fromkeys(cures(view, verdict, cause))),
+        why_not=None if inside else NO_COPY if loser is None else f"{loser.path} is not in the environment's prefix",
+    )
+
+
+def summary(verdict: Verdict) -> str:
+    fault, winner = verdict.fault, verdict.winner
+    if verdict.is_requester:
+        return (f"{winner.path} is loaded in place of the environment's {file_name(winner.path)} and does not fit "
+                f"{fault.name}, which {lacks(fault)}")
+    return f"{winner.path} is loaded for {fault.name} and {lacks(fault)}" + (
+        "" if fault.category == "bad" else f" that {who_needs(fault)} needs" if not fault.versions else "")
+
+
+def why(view: View, verdict: Verdict, cause: Provenance) -> str:
+    """How the winner comes to win, and what the loser is."""
+    offers = offer_text(view, verdict)
+    sentences = (f"{cause.how}{beside(verdict.loser)}", *((offers,) if offers else ()))
+    return " ".join(f"{capital(each)}." for each in sentences)
+
+
+def beside(loser: Copy | None) -> str:
+    """Why the loser loses."""
+    if loser is None:
+        return ", before the environment's own copy, which lacks them too"
+    if loser.via is None:
+        return f"; the environment's own copy, {loser.path}, is not where the requester looks"
+    if loser.via.step in OWN_PATHS:
+        asks = file_name(loser.via.owner or "")
+        return f", and the loader looks there before the {loser.via.step} of {asks}, which leads to {loser.path}"
+    return f", and the loader comes to {loser.path} only later, via {via_text(loser.via)}"
+
+
+def evidence(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
+    """Who needs it, what is taken, what would do, and who put the winner there."""
+    fault = verdict.fault
+    yield from needs_lines(view, fault)
+    yield found_line(view, verdict.winner, "taken")
+    if verdict.loser is not None:
+        yield found_line(view, verdict.loser, "has all of it" if fault.symbols or fault.versions else "can be loaded")
+    elif verdict.regular is not None:
+        yield found_line(view, verdict.regular, "lacks it too")
+    yield from cause.lines
+
+
+def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
+    """What to do by hand, best first."""
+    yield from cause.undo
+    loser, owner = verdict.loser, owner_of(view, verdict.winner.path, verdict.winner.real_path)
+    if loser is not None and not verdict.is_requester:
+        yield put_first(loser)
+        if view.environment.kernels:
+            yield 'a running notebook cannot change it: put the variable into "env" of its kernel.json and restart it'
+    if owner is not None and owner.manager == "conda" and loser is not None:
+        yield f"or bring {owner.name} to a newer version: conda update -p {view.environment.prefix} {owner.name}"
+    torch = view.distributions.get("torch")
+    if torch is not None and verdict.fault.name.startswith("libnvJitLink") and loser is not None and \
+            cause.variable == LIBRARY_PATH and (release_of(torch.version) or ()) < TORCH_OPENS_NVJITLINK:
+        yield "or upgrade torch to 2.6 or later, which loads its own nvJitLink first"
+
+
+def put_first(copy: Copy) -> str:
+    """The line that makes one folder the first of LD_LIBRARY_PATH."""
+    return f"export {LIBRARY_PATH}={folder_of(copy.path)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}, before Python starts"
