@@ -13,9 +13,9 @@ from stackfix.inspect.environment_records import Note
 from stackfix.inspect.machine_records import Undecided
 from stackfix.report.check import Manner, at_or_above, check_lines
 from stackfix.report.check_json import finding_document
-from stackfix.report.console import plain
 from stackfix.report.json import render_json
 from stackfix.report.printable import printable, printable_json
+from stackfix.report.style import plain
 
 SHADOW = Finding(
     code="SF101", kind="shadowed-library", severity="error", level="cuda",

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackfix.sources.cache import Cache, default_cache_dir, directives, lifetime
+from stackfix.sources.cache import Cache, directives, lifetime
+from stackfix.sources.cache_place import default_cache_dir
 
 URL = "https://me:s3cret@index.example/simple/demo/"
 

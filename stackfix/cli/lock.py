@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.errors import InStack
-from stackfix.cli.options import CommonOptions, LockOptions, common_options, lock_options, take_common
+from stackfix.cli.options import LockOptions, lock_options
 from stackfix.errors import BadInput, StackfixError
 
 if TYPE_CHECKING:

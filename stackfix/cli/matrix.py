@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stackfix.cli.options import common_options, take_common
+from stackfix.cli.common import common_options, take_common
 from stackfix.errors import BadInput
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackfix.cli.options import CommonOptions, common_options, take_common
+from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.progress import Bars
 
 if TYPE_CHECKING:

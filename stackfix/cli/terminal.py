@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import click
 
-from stackfix.report.console import Style, plain
+from stackfix.report.style import Style, plain
 
 COLOURS: dict[str, dict[str, Any]] = {
     "bold": {"bold": True},

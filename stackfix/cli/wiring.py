@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackfix.cli.options import CommonOptions, LockOptions
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
 

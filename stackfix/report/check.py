@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Diagnosis, Finding, Level, Requester
 from stackfix.inspect.environment_records import Note
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
+from stackfix.report.style import Style
 
-Style = Callable[[str, str], str]       # (text, "bold" | "red" | "yellow" | "green" | "dim") -> text
 NAMES = {"driver": "driver", "cuda": "CUDA", "cudnn": "cuDNN", "torch": "torch", "extensions": "extensions",
          "environment": "environment"}
 COLOURS = {"error": "red", "warning": "yellow", "note": "dim", "ok": "green", "cannot-tell": "dim", "absent": "dim"}

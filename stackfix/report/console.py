@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from stackfix.errors import StackfixError
 from stackfix.report.redact import redacted
+from stackfix.report.style import Style
 from stackfix.resolve.records import Lock, NoConsistentStack, StackSummary
-
-Style = Callable[[str, str], str]       # (text, "bold" | "red" | "yellow" | "green" | "dim") -> text
-
-
-def plain(text: str, _style: str) -> str:
-    """The text as it is: the style function for pipes and NO_COLOR."""
-    return text
 
 
 def stack_line(stack: StackSummary) -> str:

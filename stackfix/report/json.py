@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stackfix.errors import StackfixError
 from stackfix.report.redact import redacted
-from stackfix.resolve.records import Cause, Lock, LockedPackage, NoConsistentStack, TargetLock
+
+if TYPE_CHECKING:
+    from stackfix.resolve.records import Cause, Lock, LockedPackage, TargetLock
 
 SCHEMA_VERSION = 1
 
@@ -66,6 +68,8 @@ def error_document(error: StackfixError, *, message: str | None = None, **where:
 
     `message` stands in place of the error's own; `where` says what it happened to.
     """
+    from stackfix.resolve.records import NoConsistentStack
+
     body: dict[str, Any] = {"code": error.reference, "message": message or error.what(), **where}
     step = error.next_step()
     if step is not None:

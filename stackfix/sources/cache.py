@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -159,16 +158,3 @@ def lifetime(orders: Mapping[str, str], age: str | None) -> float:
         return 0.0
     spent = int(age[:9]) if age is not None and age.isascii() and age.isdigit() else 0
     return float(max(0, min(int(stated[:9]), 365 * 86400) - spent))
-
-
-def default_cache_dir(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """STACKFIX_CACHE_DIR, else the platform's cache folder."""
-    given = environ.get("STACKFIX_CACHE_DIR")
-    if given:
-        return Path(given)
-    if platform == "darwin":
-        return home / "Library" / "Caches" / "stackfix"
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "stackfix" / "Cache"
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else home / ".cache") / "stackfix"
