@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from stackfix.diagnose.abi import check_extensions
 from stackfix.diagnose.families import find_two_families
 from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
@@ -41,6 +42,7 @@ CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
     find_kernels_without_path,
     check_machine,
     check_gpus,
+    check_extensions,
     find_shadows,
     find_harmless_shadows,
     find_library_versions,

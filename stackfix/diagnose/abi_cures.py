@@ -1,0 +1,84 @@
+"""Releases that would fit each other, by the matrix: of an extension for the torch that is there, and the reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackfix.diagnose.abi_groups import Extension
+from stackfix.diagnose.abi_stated import Stated
+from stackfix.diagnose.installed_torch import InstalledTorch, numbers, platform_of
+from stackfix.diagnose.releases import admits
+from stackfix.diagnose.situation import View
+from stackfix.matrix.records import TorchBuild
+
+FLASH = "flash-attn"
+
+
+def builds_of(view: View, torch: InstalledTorch) -> list[TorchBuild]:
+    """Rows of the installed torch: of its own CUDA where that is known."""
+    rows = [each for each in view.matrix.torch
+            if each.version == torch.release and each.platform == platform_of(view)]
+    exact = [each for each in rows if each.cuda == torch.cuda]
+    return exact or [each for each in rows if torch.cuda is None or each.cuda.partition(".")[0] == torch.cuda]
+
+
+def for_this_torch(view: View, extension: Extension, torch: InstalledTorch) -> Iterator[str]:
+    """Commands that bring a build of the extension for the torch that is installed."""
+    rows = builds_of(view, torch)
+    if extension.name == FLASH:
+        yield from flash_attn(view, rows, extension)
+        return
+    from stackfix.matrix.query import companion, companion_fits, companion_versions
+
+    for version in companion_versions(view.matrix, extension.name):
+        row = companion(view.matrix, extension.name, version)
+        fits = row is not None and row.torch is not None and (
+            any(companion_fits(row, each) is None for each in rows) if rows else admits(row.torch, torch.release))
+        if fits and not same(extension, version):
+            yield f"pip install --no-deps {extension.name}=={version}"
+            return
+
+
+def same(extension: Extension, version: str) -> bool:
+    """Whether it is the release that is installed already."""
+    return extension.distribution is not None and extension.distribution.version.partition("+")[0] == version
+
+
+def flash_attn(view: View, rows: list[TorchBuild], extension: Extension) -> Iterator[str]:
+    """The next release that has a prebuilt wheel for this torch, Python and platform; else the newest that has."""
+    from stackfix.matrix.query import flash_attn_wheels_for
+
+    python, platform = view.environment.python, platform_of(view)
+    if python is None or platform is None:
+        return
+    wheels = [each for row in rows for each in flash_attn_wheels_for(view.matrix, row, python.minor, platform)]
+    now = numbers(extension.distribution.version) if extension.distribution else ()
+    later = [each for each in wheels if numbers(each.version) > now]
+    best = min(later, key=lambda each: numbers(each.version), default=next(iter(wheels), None))
+    if best is not None:
+        row = next(each for each in rows if each.cuda)
+        yield (f"stackfix lock --torch {row.version} --cuda {row.cuda} --flash-attn {best.version}  "
+               f"# there is {best.file}")
+
+
+def for_the_extension(view: View, stated: tuple[Stated, ...], torch: InstalledTorch) -> Iterator[str]:
+    """A lock of the torch that the extension was built for, the nearest to the one that is installed."""
+    wanted = next((each.torch for each in stated if each.torch and not admits(each.torch, torch.release)), None)
+    if wanted is None:
+        return
+    from stackfix.matrix.query import torch_releases
+
+    fitting = [each for each in torch_releases(view.matrix) if admits(wanted, each)]
+    older = [each for each in fitting if numbers(each) < numbers(torch.release)]
+    best = older[0] if older else fitting[-1] if fitting else None
+    if best is not None:
+        yield f"stackfix lock --torch {best}"
+
+
+def rebuild(extension: Extension) -> tuple[str, ...]:
+    """The line that compiles the extension anew for the torch that is there."""
+    if extension.distribution is None:
+        return ("compile the extension anew in this environment",)
+    name, version = extension.distribution.name, extension.distribution.version.partition("+")[0]
+    anew = f"--no-deps --force-reinstall --no-binary {name} {name}=={version}"
+    return (f"pip install --no-build-isolation --no-cache-dir {anew}",)

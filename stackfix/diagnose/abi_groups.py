@@ -1,0 +1,162 @@
+"""Faults of extensions, by package: everything that one package lacks is one finding, however many its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stackfix.diagnose.faults import Fault, Sighting, find_faults
+from stackfix.diagnose.faults_symbols import is_torch_library, is_torch_symbol
+from stackfix.diagnose.finding_records import SEVERITIES
+from stackfix.diagnose.imports_projects import required_names
+from stackfix.diagnose.installed_torch import CPU, InstalledTorch, installed_torch
+from stackfix.diagnose.records import LoadedObject, MissingSymbol
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Distribution
+from stackfix.inspect.records import BadElf, FileAt
+
+# Sonames whose number is the CUDA major; cuFFT, cuSPARSE and others count by themselves.
+OF_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc|nvJitLink|cupti)\.so\.(\d+)(?:\.\d+)?$")
+TORCH_PROJECTS = frozenset({"torch", "pytorch", "libtorch", "pytorch-cpu", "pytorch-gpu"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Extension:
+    """One package, or one file that no package owns, and what its files do not find."""
+
+    name: str                       # "vllm", or the path of the file
+    distribution: Distribution | None
+    package: str | None             # "vllm 0.3.2"
+    sightings: list[Sighting] = field(default_factory=list)
+    torch_symbols: dict[str, None] = field(default_factory=dict)
+    other_symbols: dict[str, None] = field(default_factory=dict)
+    missing: dict[str, None] = field(default_factory=dict)      # sonames: of torch, or of a CUDA major
+
+    @property
+    def label(self) -> str:
+        return self.package or self.name.rpartition("/")[2]
+
+    @property
+    def first(self) -> Sighting:
+        """The worst, the earliest of them."""
+        return min(self.sightings, key=lambda each: SEVERITIES.index(each.severity))
+
+    @property
+    def files(self) -> tuple[LoadedObject, ...]:
+        """The files, each once."""
+        return tuple({each.requester.identity: each.requester for each in self.sightings if each.requester}.values())
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the package gets over it by itself."""
+        return all(each.opening.may_fail is not None for each in self.sightings)
+
+    def needs_torch(self) -> bool:
+        """Whether it is an extension of torch: linked against it, using its symbols, or requiring it."""
+        requires = self.distribution.requires if self.distribution else ()
+        return bool(self.torch_symbols) or "torch" in required_names(requires) or any(
+            is_torch_library(name) for each in self.files for name in each.elf.needed)
+
+    def cuda_major(self) -> int | None:
+        """The CUDA major that its files were linked against."""
+        majors = {int(match[1]) for each in self.files for name in each.elf.needed if (match := OF_CUDA.match(name))}
+        return majors.pop() if len(majors) == 1 else None
+
+
+def extensions(view: View) -> Mapping[str, Extension]:
+    """Extensions with faults by name; worked out once for a view."""
+    remembered = vars(view)
+    if "_extensions" not in remembered:
+        found = dict[str, Extension]()
+        for fault in find_faults(view):
+            for sighting in fault.sightings if concerns(fault) else ():
+                add(view, found, fault, sighting)
+        remembered["_extensions"] = found
+    known: Mapping[str, Extension] = remembered["_extensions"]
+    return known
+
+
+def concerns(fault: Fault) -> bool:
+    """Whether a fault may come from an extension that does not fit."""
+    if fault.category == "missing":
+        return is_torch_library(fault.name) or OF_CUDA.match(fault.name) is not None
+    return fault.category in {"torch-symbol", "symbol-unknown"}
+
+
+def add(view: View, found: dict[str, Extension], fault: Fault, sighting: Sighting) -> None:
+    """Put one failure to its package."""
+    name, distribution, package = whose(view, sighting)
+    known = found.setdefault(name, Extension(name=name, distribution=distribution, package=package))
+    known.sightings.append(sighting)
+    if fault.category == "missing":
+        known.missing.setdefault(fault.name)
+    path = sighting.requester.path if sighting.requester else None
+    for failure in sighting.opening.outcome.failures:
+        if isinstance(failure, MissingSymbol) and failure.requester == path:
+            if is_torch_symbol(failure.name):
+                known.torch_symbols.setdefault(failure.name)
+            elif failure.name in fault.symbols and fault.category == "symbol-unknown":
+                known.other_symbols.setdefault(failure.name)
+
+
+def whose(view: View, sighting: Sighting) -> tuple[str, Distribution | None, str | None]:
+    """(name, distribution, "name version") of the package that a failure is one of."""
+    requester, project = sighting.requester, sighting.opening.project
+    owners = view.owners(requester.path, requester.real_path) if requester else ()
+    if owners:
+        found = view.distributions.get(owners[0].name)
+        return owners[0].name, found, f"{owners[0].name} {(found or owners[0]).version}"
+    found = view.distributions.get(project) if project else None
+    if found is not None:
+        return found.name, found, f"{found.name} {found.version}"
+    return requester.path if requester else sighting.opening.request.name, None, None
+
+
+def is_torch_itself(extension: Extension) -> bool:
+    """Whether it is torch's own files that do not fit each other."""
+    return extension.name in TORCH_PROJECTS
+
+
+def verdict(view: View, extension: Extension) -> str | None:
+    """The code that tells it best; None where another check has it."""
+    torch = installed_torch(view)
+    if is_torch_itself(extension):
+        return "torch-itself" if extension.torch_symbols else None
+    cuda = [match for name in extension.missing if (match := OF_CUDA.match(name))]
+    of_torch = [name for name in extension.missing if is_torch_library(name)]
+    if torch is None:
+        return "no-torch" if of_torch else "SF503" if extension.other_symbols or extension.torch_symbols else None
+    if torch.cuda == CPU and (any("cuda" in name for name in of_torch) or (cuda and extension.needs_torch())):
+        return "SF502"
+    if other_major(torch, [int(match[1]) for match in cuda]) and extension.needs_torch():
+        return "SF504"
+    if extension.torch_symbols or of_torch:
+        return "SF501"
+    return "SF503" if extension.other_symbols else None
+
+
+def other_major(torch: InstalledTorch, majors: list[int]) -> bool:
+    """Whether one of the CUDA majors is not torch's."""
+    return torch.cuda_major is not None and any(major != torch.cuda_major for major in majors)
+
+
+def is_of_extension(view: View, fault: Fault) -> bool:
+    """Whether the checks of extensions say everything about a missing library."""
+    if fault.category != "missing" or not concerns(fault):
+        return False
+    known = extensions(view)
+    codes = {verdict(view, known[whose(view, each)[0]]) for each in fault.sightings}
+    return not codes & {None, "SF503", "torch-itself"}
+
+
+def asked_of_torch(view: View, extension: Extension) -> Iterator[str]:
+    """Every name that the extension's files ask of torch, found or not."""
+    for each in extension.files:
+        at = view.files.at(each.path)
+        if isinstance(at, FileAt):
+            try:
+                yield from (symbol.name for symbol in view.files.symbols(at).undefined()
+                            if is_torch_symbol(symbol.name))
+            except BadElf:      # told elsewhere
+                continue

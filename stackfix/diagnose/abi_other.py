@@ -1,0 +1,129 @@
+"""Extensions beside a CPU torch, a torch of another CUDA, none at all; symbols that nobody has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackfix.diagnose.abi_cures import for_this_torch, rebuild
+from stackfix.diagnose.abi_groups import OF_CUDA, Extension
+from stackfix.diagnose.abi_names import hint
+from stackfix.diagnose.abi_text import culprit_of, evidence_of, file_lines, requester_of, seen_error, severity_of
+from stackfix.diagnose.faults_symbols import is_torch_library
+from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.imports_projects import required_names
+from stackfix.diagnose.installed_torch import CPU, InstalledTorch, platform_of
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.situation import View
+
+NO_LINK = "a link from one CUDA major's name to another's file does not help: the functions differ"
+
+
+def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Finding:
+    """SF502."""
+    wanted, cuda = tuple(extension.missing), extension.cuda_major()
+    rows = [each for each in view.matrix.torch if each.version == torch.release and each.cuda != CPU
+            and each.platform == platform_of(view) and cuda in {None, int(each.cuda.partition(".")[0])}]
+    return make_finding(
+        "SF502", severity_of(extension), summary=f"{extension.label} is built for CUDA, and {torch.name} for the CPU",
+        why=f"It is linked against {', '.join(wanted)}, which a CPU build of torch does not have. A requirement such "
+            f"as torch=={torch.release} takes the CPU build for satisfied, so no installer minds.",
+        culprit=Culprit(package=torch.name), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
+        error=seen_error(extension),
+        cure=tuple(f"stackfix lock --torch {each.version} --cuda {each.cuda} --with {extension.name}"
+                   for each in rows[:1]) or (f"install torch {torch.release} for CUDA from the index that carries it",),
+        why_not=None if rows else f"no build of torch {torch.release} for CUDA is known here")
+
+
+def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Finding:
+    """SF504."""
+    cuda = [(name, int(match[1])) for name in extension.missing if (match := OF_CUDA.match(name))]
+    name, major = next((each for each in cuda if each[1] != torch.cuda_major), cuda[0])
+    rows = [each for each in view.matrix.torch if each.version == torch.release and each.platform == platform_of(view)
+            and each.cuda.partition(".")[0] == str(major)]
+    better = tuple(for_this_torch(view, extension, torch))
+    return make_finding(
+        "SF504", severity_of(extension),
+        summary=f"{extension.label} is built for CUDA {major}, and {torch.name} for CUDA {torch.cuda}",
+        why=f"It is linked against {name}, and torch brings the libraries of CUDA {torch.cuda_major}.",
+        culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
+        error=seen_error(extension),
+        cure=(*better, *(f"stackfix lock --torch {each.version} --cuda {each.cuda} --with {extension.name}"
+                         for each in rows[:1]), *rebuild(extension), NO_LINK),
+        why_not=None if better or rows else f"no build of {extension.name} for CUDA {torch.cuda_major} is known")
+
+
+def foreign_cuda(view: View, torch: InstalledTorch) -> Iterator[Finding]:
+    """SF504 where the other major's runtime is found all the same, in the system as a rule: two in one process."""
+    seen = set[str]()
+    for opening in view.openings:
+        state, outcome = opening.outcome.attempted, opening.outcome
+        for number in outcome.loaded if opening.may_fail is None and not outcome.failures else ():
+            object_ = state.objects[number]
+            if not any(is_torch_library(name) for name in object_.elf.needed):
+                continue
+            majors = {int(match[1]): name for name in object_.elf.needed if (match := OF_CUDA.match(name))}
+            owners = view.owners(object_.path, object_.real_path)
+            package = f"{owners[0].name} {owners[0].version}" if owners else None
+            label = package or object_.path
+            wrong = next((major for major in majors if major != torch.cuda_major), None)
+            if torch.cuda_major is None or wrong is None or label in seen or (owners and owners[0].name == "torch"):
+                continue
+            seen.add(label)
+            found = state.find(majors[wrong])
+            yield make_finding(
+                "SF504", "warning",
+                summary=f"{label} is built for CUDA {wrong}, and {torch.name} for CUDA {torch.cuda}",
+                why=f"It is linked against {majors[wrong]}, which is found outside of torch's CUDA: two CUDA runtimes "
+                    "in one process.", culprit=Culprit(path=object_.path, package=package),
+                requester=Requester(path=object_.path, package=package),
+                evidence=(f"{majors[wrong]} is {found.path}" if found else f"needs {majors[wrong]}",
+                          f"{torch.title}, by {torch.cuda_from}", f"seen at: {opening.what}"),
+                cure=(f"install the build of {label} for CUDA {torch.cuda_major}",),
+                why_not=f"no build of {label} for CUDA {torch.cuda_major} is known")
+
+
+def no_torch(extension: Extension) -> Finding:
+    """SF401: torch's libraries are missing because torch is. A package that does not require it has another way."""
+    names, known = tuple(extension.missing), extension.distribution
+    severity = "note" if known is not None and "torch" not in required_names(known.requires) else severity_of(extension)
+    return make_finding(
+        "SF401", severity, level="torch", summary=f"{extension.label} needs torch, which is not installed",
+        why=f"{', '.join(names)} are torch's own libraries, and no torch is in this environment.",
+        culprit=Culprit(package="torch", path=names[0]), requester=requester_of(extension),
+        symbols=tuple(extension.torch_symbols), evidence=(*evidence_of(extension), *file_lines(extension)),
+        error=seen_error(extension), cure=(f"stackfix lock --with {extension.name}",),
+        why_not="which torch it was built for is not known here")
+
+
+def torch_itself(extension: Extension) -> Finding:
+    """SF302: torch's own libraries are of different builds."""
+    first = extension.first
+    loaded = [each for each in first.opening.outcome.attempted.objects if is_torch_library(each.elf.soname or "")]
+    return make_finding(
+        "SF302", severity_of(extension), level="torch",
+        summary=f"{extension.label}: its own libraries do not fit together",
+        why="One of torch's libraries needs what none of the others has: they are of different builds, left over from "
+            "an interrupted upgrade, another installer, or a libtorch elsewhere that was found first.",
+        culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        evidence=(*evidence_of(extension), *(f"{each.elf.soname} is {each.path}" for each in loaded)),
+        error=f"ImportError: {first.failure.message()}",
+        cure=(f"pip install --force-reinstall --no-deps {extension.label.replace(' ', '==')}",))
+
+
+def unknown_symbol(extension: Extension) -> Finding:
+    """SF503."""
+    symbols = (*extension.torch_symbols, *extension.other_symbols)
+    first, readable = extension.first, hint(symbols[0])
+    severity = severity_of(extension) if first.severity != "warning" else "warning"
+    return make_finding(
+        "SF503", severity, summary=f"{extension.label} needs {readable}"
+        + (f" and {len(symbols) - 1} more symbols" if len(symbols) > 1 else "") + ", which no library provides",
+        why="No library that it is linked against has the symbol, and none that is loaded before. It was built against "
+            "another release of a library, or its maker did not link all that it uses.",
+        culprit=culprit_of(extension), requester=requester_of(extension), symbols=symbols,
+        evidence=(*evidence_of(extension),
+                  *(f"{each.path} is linked against: {', '.join(each.elf.needed) or 'nothing'}"
+                    for each in extension.files[:2]), *file_lines(extension)),
+        error=seen_error(extension), cure=rebuild(extension), why_not="nothing tells who should have the symbol")

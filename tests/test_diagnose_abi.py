@@ -1,0 +1,293 @@
+"""Extensions built for another torch, CUDA or string ABI: reported cases, with the symbols that real wheels have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stackfix.diagnose.abi import check_extensions
+from stackfix.diagnose.abi_groups import is_of_extension
+from stackfix.diagnose.abi_marks import minors_of
+from stackfix.diagnose.abi_names import hint, other_string, string_abi
+from stackfix.diagnose.abi_offers import NEW_CHECK, OLD_CHECK
+from stackfix.diagnose.faults import find_faults
+from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.situation import View
+from tests.diagnose_world import SYSTEM, World, lib
+
+DEVICE = "_ZN3c104cuda9SetDevice"
+OPTIONAL = "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEE"
+STD_OPTIONAL = "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorESt8optionalIN3c1010ScalarTypeEE"
+NEW_STRING = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+FLASH = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+LINKED = ("libc10.so", "libtorch_cpu.so", "libc10_cuda.so")
+RUNPATH = "$ORIGIN:$ORIGIN/torch/lib:$ORIGIN/../torch/lib"
+
+
+def torch(world: World, version: str, *, device: str | None = "Ea", strings: str = OLD_CHECK, cudart: str = "12",
+          offers: tuple[str, ...] = ()) -> World:
+    """torch with what the cases look at; `device` None is a CPU build."""
+    files = {
+        "torch/lib/libc10.so": lib(offers=(strings, "_ZN3c105ErrorD1Ev")),
+        "torch/lib/libtorch_cpu.so": lib(needs=("libc10.so",), offers=("_ZN2at10TensorBaseC1Ev", *offers),
+                                         runpath="$ORIGIN"),
+    }
+    if device is not None:
+        world.wheel(f"nvidia-cuda-runtime-cu{cudart[:2]}", f"{cudart}.1",
+                    {f"nvidia/cuda_runtime/lib/libcudart.so.{cudart}": lib()})
+        files["torch/lib/libc10_cuda.so"] = lib(needs=("libc10.so", f"libcudart.so.{cudart}"), offers=(DEVICE + device,),
+                                                runpath="$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib")
+    world.wheel("torch", version, files)
+    for name in files:
+        world.opens(name, project="torch", what="import torch", to_global=True)
+    return world
+
+
+def flash_attn(world: World, version: str, *wants: str) -> World:
+    world.wheel("flash-attn", version, {FLASH: lib(needs=LINKED, wants=wants, runpath=RUNPATH)})
+    return world.opens(f"{world.site}/{FLASH}", project="flash-attn", what="import flash_attn")
+
+
+def findings(view: View) -> dict[str, Finding]:
+    found = list(check_extensions(view))
+    assert len({each.code for each in found}) == len(found), found
+    return {each.code: each for each in found}
+
+
+# --- SF501 ---
+
+def test_flash_attn_257_on_torch_230(tmp_path: Path) -> None:
+    """c10::cuda::SetDevice took an int until torch 2.2, and has a DeviceIndex since 2.3."""
+    world = flash_attn(torch(World(tmp_path), "2.3.0+cu121"), "2.5.7", DEVICE + "Ei", "_ZN3c105ErrorD1Ev")
+    finding = findings(world.view())["SF501"]
+    assert (finding.kind, finding.severity, finding.level) == ("abi-mismatch", "error", "extensions")
+    assert finding.symbols == (DEVICE + "Ei",)
+    assert finding.culprit.path == f"{world.site}/{FLASH}"
+    assert finding.culprit.package == "flash-attn 2.5.7"
+    assert finding.error == f"ImportError: {world.site}/{FLASH}: undefined symbol: {DEVICE}Ei"
+    assert f"undefined symbol: {DEVICE}Ei" in world.really()
+    assert "c10::cuda::SetDevice" in finding.why
+    assert any("torch 2.1 to 2.2" in line for line in finding.evidence)
+    assert f"torch has c10::cuda::SetDevice as {DEVICE}Ea" in finding.evidence
+    assert finding.cure[0].startswith("stackfix lock --torch 2.3.0 --cuda 12.1 --flash-attn 2.5.8")
+    assert "torch2.3cxx11abiFALSE-cp311" in finding.cure[0]
+    assert any(line == "stackfix lock --torch 2.2.2" for line in finding.cure)
+    assert finding.repairable
+
+
+@pytest.mark.parametrize(("version", "device"), [("2.2.2+cu121", "Ei"), ("2.3.0+cu121", "Ea")])
+def test_an_extension_for_this_torch_is_nothing(tmp_path: Path, version: str, device: str) -> None:
+    world = flash_attn(torch(World(tmp_path), version, device=device), "2.5.8", DEVICE + device)
+    assert findings(world.view()) == {}
+
+
+def test_vllm_032_beside_torch_221(tmp_path: Path) -> None:
+    """at::_ops took c10::optional until torch 2.1."""
+    world = torch(World(tmp_path), "2.2.1+cu121", device="Ei", offers=(STD_OPTIONAL,))
+    names = ("vllm/_C.cpython-311-x86_64-linux-gnu.so", "vllm/_moe_C.cpython-311-x86_64-linux-gnu.so")
+    world.wheel("vllm", "0.3.2", {name: lib(needs=LINKED, wants=(OPTIONAL,), runpath=RUNPATH) for name in names},
+                requires=("torch==2.1.2", "xformers==0.0.23.post1", "triton>=2.1.0"))
+    for name in names:
+        world.opens(name, project="vllm")
+    finding = findings(world.view())["SF501"]
+    assert finding.summary == ("vllm 0.3.2 was built for another torch than 2.2.1+cu121: its metadata requires "
+                               "torch==2.1.2")
+    assert finding.symbols == (OPTIONAL,)
+    assert "at::_ops::to_dtype_layout::call" in finding.why
+    assert sum(line.startswith(f"{world.site}/vllm/") for line in finding.evidence) == 2
+    assert any("torch 2.1 or older" in line for line in finding.evidence)
+    assert "stackfix lock --torch 2.1.2" in finding.cure
+
+
+def test_torchvision_hides_the_loaders_line(tmp_path: Path) -> None:
+    """xformers took torch back to 2.4.0; torchvision 0.20.1 stayed."""
+    world = torch(World(tmp_path), "2.4.0+cu121")
+    name = "torchvision/_C.so"
+    world.wheel("torchvision", "0.20.1+cu121", {name: lib(needs=LINKED, wants=("_ZN2at4_ops3addEl",), runpath=RUNPATH)},
+                requires=("torch==2.5.1",))
+    world.opens(name, project="torchvision", may_fail="torchvision goes on without its operators")
+    finding = findings(world.view())["SF501"]
+    assert finding.severity == "error"
+    assert finding.error == "RuntimeError: operator torchvision::nms does not exist"
+    assert "its metadata requires torch==2.5.1" in finding.summary
+    assert any("undefined symbol: _ZN2at4_ops3addEl" in line for line in finding.evidence)
+    assert finding.cure[0] == "pip install --no-deps torchvision==0.19.0"
+    assert "stackfix lock --torch 2.5.1" in finding.cure
+
+
+def test_what_a_file_name_states(tmp_path: Path) -> None:
+    """flash-attn's metadata says nothing; the wheel that it came from does."""
+    world = flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", "_ZN3c105Error1xEv")
+    file = "flash_attn-2.7.4%2Bcu12torch2.5cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
+    world.write(f"{world.site}/flash_attn-2.7.4.dist-info/direct_url.json",
+                f'{{"url": "https://wheels.test/{file}", "archive_info": {{}}}}')
+    finding = findings(world.view())["SF501"]
+    assert "its file says torch 2.5" in finding.summary
+    assert "stackfix lock --torch 2.5.1" in finding.cure
+
+
+def test_only_the_symbols_tell(tmp_path: Path) -> None:
+    """flash-attn built for 2.6.0 and torch upgraded afterwards: nothing states what it was built for."""
+    world = flash_attn(torch(World(tmp_path), "2.7.0+cu126"), "2.7.4", "_ZN3c106WarnerD1Ev")
+    finding = findings(world.view())["SF501"]
+    assert finding.summary == "flash-attn 2.7.4 was built for another torch than 2.7.0+cu126"
+    assert "only the symbols tell" in finding.why
+    assert any(line.startswith("pip install --no-build-isolation --no-cache-dir") for line in finding.cure)
+
+
+@pytest.mark.parametrize(("version", "strings", "wants", "mine", "torchs"), [
+    ("2.7.0+cu126", NEW_CHECK, OLD_CHECK, "old", "new"), ("2.6.0+cu124", OLD_CHECK, NEW_CHECK, "new", "old"),
+])
+def test_another_string_abi(tmp_path: Path, version: str, strings: str, wants: str, mine: str, torchs: str) -> None:
+    world = flash_attn(torch(World(tmp_path), version, strings=strings), "2.7.4", wants)
+    finding = findings(world.view())["SF501"]
+    assert "another std::string ABI" in finding.summary
+    assert f"compiled with the {mine} std::string" in finding.why
+    assert f"torch with the {torchs} one" in finding.why
+    assert f"torch has c10::detail::torchCheckFail as {strings}" in finding.evidence
+
+
+def test_a_file_that_nobody_owns(tmp_path: Path) -> None:
+    """`--ext build/mine.so`."""
+    world = torch(World(tmp_path), "2.3.0+cu121")
+    world.library("/build/mine.so", lib(needs=("libc10_cuda.so",), wants=(DEVICE + "Eab",),
+                                        runpath=f"{world.site}/torch/lib"))
+    finding = findings(world.opens("/build/mine.so", phase="module").view())["SF501"]
+    assert (finding.severity, finding.culprit.path, finding.culprit.package) == ("error", "/build/mine.so", None)
+    assert "torch 2.8 or newer" in finding.summary
+
+
+def test_what_may_fail_is_a_note(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.3.0+cu121")
+    world.wheel("torchaudio", "2.5.1", {"torio/lib/_torio_ffmpeg6.so": lib(wants=("_ZN3c106WarnerD1Ev",))},
+                requires=("torch",))
+    world.opens("torio/lib/_torio_ffmpeg6.so", project="torchaudio", may_fail="only for FFmpeg 6")
+    assert findings(world.view())["SF501"].severity == "note"
+
+
+# --- SF502, SF504 ---
+
+def xformers(world: World, cudart: str = "12", wants: tuple[str, ...] = (DEVICE + "Ei",)) -> World:
+    world.wheel("xformers", "0.0.22.post7", {"xformers/_C.so": lib(
+        needs=(*LINKED, f"libcudart.so.{cudart}"), wants=wants, runpath=RUNPATH)}, requires=("torch==2.1.0",))
+    return world.opens("xformers/_C.so", project="xformers", may_fail="xformers warns and goes on")
+
+
+def test_xformers_for_cuda_beside_a_cpu_torch(tmp_path: Path) -> None:
+    view = xformers(torch(World(tmp_path), "2.1.0+cpu", device=None)).view()
+    finding = findings(view)["SF502"]
+    assert (finding.severity, finding.culprit.package) == ("error", "torch 2.1.0+cpu")
+    assert finding.symbols == (DEVICE + "Ei",)
+    assert "libc10_cuda.so" in finding.why
+    assert (finding.error or "").startswith("WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions.")
+    assert any("libc10_cuda.so: cannot open shared object file" in line for line in finding.evidence)
+    assert finding.cure[0].startswith("stackfix lock --torch 2.1.0 --cuda 12.1")
+    missing = [fault for fault in find_faults(view) if fault.category == "missing"]
+    assert {each.name for each in missing} == {"libc10_cuda.so", "libcudart.so.12"}
+    assert all(is_of_extension(view, each) for each in missing)
+
+
+def test_vllm_022_for_cuda_12_beside_a_torch_for_cuda_11(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.1.0+cu118", device="Ei", cudart="11.0")
+    names = ("vllm/attention_ops.so", "vllm/cache_ops.so", "vllm/cuda_utils.so")
+    world.wheel("vllm", "0.2.2", {name: lib(needs=(*LINKED, "libcudart.so.12"), runpath=RUNPATH) for name in names},
+                requires=("torch>=2.1.0", "xformers>=0.0.22.post7"))
+    for name in names:
+        world.opens(name, project="vllm")
+    view = world.view()
+    finding = findings(view)["SF504"]
+    assert (finding.kind, finding.severity) == ("cuda-major-mismatch", "error")
+    assert finding.summary == "vllm 0.2.2 is built for CUDA 12, and torch 2.1.0+cu118 for CUDA 11.8"
+    assert finding.error == ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory")
+    assert sum(line.startswith(f"{world.site}/vllm/") for line in finding.evidence) == 3
+    assert "stackfix lock --torch 2.1.0 --cuda 12.1 --with vllm" in finding.cure
+    assert any("does not help" in line for line in finding.cure)
+    assert is_of_extension(view, find_faults(view)[0])
+
+
+def test_the_other_cuda_is_found_in_the_system(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.1.0+cu118", device="Ei", cudart="11.0")
+    world.library(f"{SYSTEM}/libcudart.so.12", lib())
+    finding = findings(xformers(world).view())
+    assert finding == {}        # may fail, and does not
+    world.opens("xformers/_C.so", project="xformers")
+    again = torch(World(tmp_path / "2"), "2.1.0+cu118", device="Ei", cudart="11.0")
+    again.library(f"{SYSTEM}/libcudart.so.12", lib())
+    again.wheel("ext", "1", {"ext/_C.so": lib(needs=(*LINKED, "libcudart.so.12"), runpath=RUNPATH)})
+    found = findings(again.opens("ext/_C.so", project="ext").view())["SF504"]
+    assert (found.severity, found.culprit.package) == ("warning", "ext 1")
+    assert f"libcudart.so.12 is {SYSTEM}/libcudart.so.12" in found.evidence
+
+
+def test_a_package_that_is_no_extension_of_torch_is_left_to_others(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.9.1+cu130", cudart="13")
+    world.wheel("onnxruntime-gpu", "1.20", {"onnxruntime/capi/x.so": lib(needs=("libcudart.so.12",))})
+    view = world.opens("onnxruntime/capi/x.so", project="onnxruntime-gpu").view()
+    assert findings(view) == {}
+    assert not any(is_of_extension(view, each) for each in find_faults(view))
+
+
+# --- SF503, no torch, torch itself ---
+
+def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(needs=("libc.so.6",), wants=("frobnicate",))})
+    finding = findings(world.opens("mine/_x.so", project="mine").view())["SF503"]
+    assert (finding.symbols, finding.severity) == (("frobnicate",), "error")
+    assert "frobnicate" in finding.summary
+    assert any("libc.so.6" in line for line in finding.evidence)
+    assert not finding.repairable
+
+
+def test_a_module_that_is_perhaps_never_imported_is_a_warning(tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(wants=("frobnicate",))})
+    assert findings(world.opens("mine/_x.so", project="mine", phase="module").view())["SF503"].severity == "warning"
+
+
+@pytest.mark.parametrize(("requires", "severity"), [(("torch==2.3.1",), "error"), ((), "note")])
+def test_torch_is_not_installed(tmp_path: Path, requires: tuple[str, ...], severity: str) -> None:
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(needs=LINKED)}, requires=requires)
+    finding = findings(world.opens("mine/_x.so", project="mine").view())["SF401"]
+    assert finding.severity == severity
+    assert "torch, which is not installed" in finding.summary
+
+
+def test_torchs_own_libraries_are_of_two_builds(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.3.0")
+    world.library("torch/lib/libtorch_cpu.so",
+                  lib(needs=("libc10.so",), wants=("_ZN3c106WarnerD1Ev",), runpath="$ORIGIN"))
+    finding = findings(world.view())["SF302"]
+    assert (finding.severity, finding.level) == ("error", "torch")
+    assert finding.symbols == ("_ZN3c106WarnerD1Ev",)
+    assert finding.culprit.path == f"{world.site}/torch/lib/libtorch_cpu.so"
+
+
+# --- names ---
+
+@pytest.mark.parametrize(("name", "readable"), [
+    (DEVICE + "Ei", "c10::cuda::SetDevice"), (OPTIONAL, "at::_ops::to_dtype_layout::call"),
+    ("_ZN2at10TensorBaseC1Ev", "at::TensorBase::TensorBase"), ("_ZN3c105ErrorD0Ev", "c10::Error::~Error"),
+    ("_ZNK3c105Error4whatEv", "c10::Error::what"), ("_ZTVN3c105ErrorE", "c10::Error"), ("_Z3foov", "foo"),
+    ("_ZN5torch8autograd4fn_1B5cxx11Ev", "torch::autograd::fn_1"), ("frobnicate", "frobnicate"), ("_Z", "_Z"),
+    ("_ZN", "_ZN"), ("_ZN9999x", "x"), ("_ZNSt6vectorIN3c10", "std::vector"),
+])
+def test_the_readable_part_of_a_name(name: str, readable: str) -> None:
+    assert hint(name) == readable
+
+
+def test_string_abi_of_names() -> None:
+    assert string_abi((OLD_CHECK,)) == "old"
+    assert string_abi((NEW_CHECK, DEVICE)) == "new"
+    assert string_abi((NEW_CHECK, OLD_CHECK)) is None
+    assert string_abi((DEVICE, "_ZN3Ssl4Ssl1Ev")) is None
+    assert other_string(OLD_CHECK) == NEW_CHECK
+    assert other_string(NEW_CHECK) == OLD_CHECK
+    assert other_string(DEVICE) is None
+
+
+def test_minors_of_names() -> None:
+    assert str(minors_of((DEVICE + "Ei",))) == "2.1 to 2.2"
+    assert str(minors_of((DEVICE + "Ei", STD_OPTIONAL))) == "2.2"
+    assert str(minors_of((DEVICE + "Eab",))) == "2.8 or newer"
+    assert minors_of((DEVICE + "Ei", DEVICE + "Ea")) is None
+    assert minors_of(("frobnicate",)) is None
