@@ -131,6 +131,14 @@ def same_version(one: str | None, other: str | None) -> bool | None:
     return padded(first, width) == padded(second, width)
 
 
+def is_older(one: str | None, other: str | None) -> bool:
+    """Whether a version is surely the older one, as far as both go."""
+    if same_version(one, other) is not False:
+        return False
+    width = min(written(one), written(other))
+    return padded(release_of(one or "") or (), width) < padded(release_of(other or "") or (), width)
+
+
 def written(version: str | None) -> int:
     """How many numbers a version writes: 3 for "9.0.0+cu12"."""
     found = re.match(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", version or "")

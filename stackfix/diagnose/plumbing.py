@@ -6,12 +6,11 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import named, owner_at, plain, same_version, version_of
+from stackfix.diagnose.families_parts import is_older, named, owner_at, plain, version_of
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, activated_path
 from stackfix.diagnose.records import Candidate, Edge, LoadedObject, MissingLibrary
-from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.records import FileAt
 
@@ -95,8 +94,7 @@ def newer_than(view: View, taken: Taken) -> Iterator[Candidate]:
         return
     mine = version_at(view, taken.object.path)
     for each in taken.others(view):
-        theirs = version_at(view, each.path)
-        if same_version(mine, theirs) is False and (release_of(mine or "") or ()) < (release_of(theirs or "") or ()):
+        if is_older(mine, version_at(view, each.path)):
             yield each
 
 
@@ -115,13 +113,14 @@ def describe_broad(view: View, element: str, taken: int, older: list[tuple[Taken
                 + (f", and an older {older[0][0].edge.name} comes from there" if older else ""),
         why="All libraries of that folder go before those that programs were built to find, in each program that is "
             "started from here; compilers, git and ssh are known to break by it.",
-        culprit=Culprit(path=one[0].object.path if one else None, variable=PATH),
+        culprit=Culprit(path=plain(view, one[0].object.path) if one else None, variable=PATH),
         requester=requester_of(view, one[0]) if one else None,
         evidence=(f"LD_LIBRARY_PATH={view.situation.loader.library_path}",
                   f"{taken} librar{'y' if taken == 1 else 'ies'} of the imports come from there",
-                  *(f"{each.edge.name}: {each.object.path} ({version_at(view, each.object.path)}) before {better.path} "
+                  *(f"{each.edge.name}: {each.object.path} ({version_at(view, each.object.path)}) before "
+                    f"{plain(view, better.path)} "
                     f"({version_at(view, better.path)})" for each, better in older)),
-        winner=one[0].object.path if one else None, loser=one[1].path if one else None,
+        winner=plain(view, one[0].object.path) if one else None, loser=plain(view, one[1].path) if one else None,
         cure=(f"take {element} out of LD_LIBRARY_PATH, and name only the folders that are needed",),
         why_not=None if older else "nothing is broken",
     )

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import named, version_of
+from stackfix.diagnose.families_parts import is_older, named, owner_at, version_of
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import SEPARATORS
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, Activated, Element, activated_path
-from stackfix.diagnose.releases import admits, release_of
+from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
 from stackfix.inspect.machine_records import Undecided
@@ -72,7 +72,7 @@ def find_passed(view: View, activated: Activated) -> Iterator[Passed]:
         copies = [(folder, copy) for folder in (*folders, *own) if (copy := copy_at(view, folder, soname)) is not None]
         if len(copies) > 1 and copies[0][0] in folders:
             folder, winner = copies[0]
-            newer = [(place, each) for place, each in copies[1:] if is_older(winner, each)]
+            newer = [(place, each) for place, each in copies[1:] if is_older(winner.version, each.version)]
             if newer:
                 element = next(each for each in activated.elements if each.folder == folder)
                 yield Passed(soname=soname, winner=winner, loser=newer[0][1], element=element,
@@ -83,19 +83,10 @@ def copy_at(view: View, folder: str, soname: str) -> Copy | None:
     file = view.files.at(f"{folder}/{soname}")
     if not isinstance(file, FileAt):
         return None
-    owner = next(iter(view.owners(file.path, file.real_path)), None)
+    owner = owner_at(view, file.path)
     stated = file.elf.soname if isinstance(file.elf, ElfObject) else None
     return Copy(path=file.path, real_path=file.real_path, version=version_of(file.real_path, stated, owner),
                 owner=owner)
-
-
-def is_older(one: Copy, other: Copy) -> bool:
-    """Whether one copy is surely older; where a version is not known, nothing is."""
-    first, second = (release_of(each.version) if each.version else None for each in (one, other))
-    if first is None or second is None or one.real_path == other.real_path:
-        return False
-    width = min(len(first), len(second))
-    return first[:width] < second[:width]
 
 
 def describe(view: View, activated: Activated, group: Sequence[Passed]) -> Finding:
