@@ -70,12 +70,15 @@ def whole_lines(diagnosis: Diagnosis, notes: Sequence[Note], place: str, manner:
 
 
 def headline(serious: Sequence[Finding], place: str, manner: Manner) -> Iterator[str]:
-    """What matters to those who read no further."""
-    if serious:
-        lead = (counted(serious), COLOURS[serious[0].severity])
-        yield from led([lead], f" in {printable(place)}: {printable(serious[0].summary)}", "  ", manner)
-    else:
+    """For those who read no further: how many, the worst of them, its first cure."""
+    if not serious:
         yield from led([("nothing wrong found", "green")], f" in {printable(place)}", "  ", manner)
+        return
+    worst = serious[0]
+    yield from led([(counted(serious), COLOURS[worst.severity])], f" in {printable(place)}", "  ", manner)
+    yield from wrapped(printable(worst.summary), "  ", manner)
+    if worst.cure:
+        yield from led([("  cure: ", "")], printable(worst.cure[0]), "  ", replace(manner, width=None))
 
 
 def counted(findings: Sequence[Finding]) -> str:
@@ -93,7 +96,8 @@ def level_line(level: Level, manner: Manner) -> Iterator[str]:
 
 def block(finding: Finding, manner: Manner) -> Iterator[str]:
     """One finding in full."""
-    yield from title(finding, manner)
+    lead = [(finding.severity, COLOURS[finding.severity]), (" ", ""), (finding.code, "bold"), (" ", "")]
+    yield from led(lead, finding.kind, "  ", manner)
     for label, lines, breakable in parts_of(finding, verbose=manner.verbose):
         for number, line in enumerate(lines):
             lead = [("  ", ""), (label if number == 0 else "", "dim")]
@@ -109,15 +113,16 @@ def title(finding: Finding, manner: Manner) -> Iterator[str]:
 
 def parts_of(finding: Finding, *, verbose: bool) -> Iterator[tuple[str, Sequence[str], bool]]:
     """(label, lines, whether a line may be broken): commands and paths are to be copied whole."""
+    yield "what", [finding.summary], True
     yield "why", [finding.why] if finding.why else [], True
+    yield "message", [finding.error] if finding.error else [], False
     yield from who(finding)
     yield "lacks", few(finding.symbols, verbose=verbose), False
-    yield "message", [finding.error] if finding.error else [], False
     yield "evidence", few(finding.evidence, verbose=verbose), True
     yield "cure", finding.cure, False
     if verbose and finding.why_not and not finding.repairable:
         yield "by hand", [finding.why_not], True
-    yield "more", [f"docs/findings.md, {finding.code} {finding.kind}"], True
+    yield "more", [f"docs/findings.md, {finding.code}"], True
 
 
 def who(finding: Finding) -> Iterator[tuple[str, Sequence[str], bool]]:
