@@ -237,6 +237,11 @@ class World:
                                    what=what or name, phase=phase, may_fail=may_fail))
         return self
 
+    def opens_nothing(self) -> World:
+        """Forget what was to be opened."""
+        self._wanted.clear()
+        return self
+
     # --- what is to be judged ---
 
     def view(self, libraries: Libraries = LIBRARIES, **more: Any) -> View:

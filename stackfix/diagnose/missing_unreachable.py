@@ -85,7 +85,7 @@ def cures(view: View, group: Sequence[tuple[Fault, Copy]]) -> Iterator[str]:
     fault = group[0][0]
     folders = [*dict.fromkeys(folder_of(copy.path) for _, copy in group)]
     folders += [each for each in behind(view, [copy for _, copy in group]) if each not in folders]
-    yield f"export {LIBRARY_PATH}={':'.join(folders)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}, before Python starts"
+    yield f"export {LIBRARY_PATH}={':'.join(folders)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}  # before Python starts"
     if loaded_by_torch(view, {each.name for each, _ in group}):
         yield "or import torch first: it loads them, and what is loaded is found by its name"
     for name in ("onnxruntime-gpu", "onnxruntime"):

@@ -111,4 +111,4 @@ def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
 
 def put_first(copy: Copy) -> str:
     """The line that makes one folder the first of LD_LIBRARY_PATH."""
-    return f"export {LIBRARY_PATH}={folder_of(copy.path)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}, before Python starts"
+    return f"export {LIBRARY_PATH}={folder_of(copy.path)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}  # before Python starts"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.faults import own_copies
+from stackfix.diagnose.faults import find_faults, own_copies
 from stackfix.diagnose.faults_text import file_name, found_line, limited
 from stackfix.diagnose.faults_verdict import Copy, copy_of_object, regular_copy, search, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
@@ -41,7 +41,7 @@ def find_harmless_shadows(view: View) -> Iterator[Finding]:
         family = view.family_of(each.soname)
         if family is not None and family.name in COMPARES_VERSIONS and is_older(view, each):
             yield older(view, each)
-        else:
+        elif not view.is_own(each.winner.path, each.winner.real_path):
             cause = trace(view, each.object, each.winner.path, each.object.found_via)
             folders.setdefault((folder_of(each.winner.path), cause.variable), []).append(each)
     for group in folders.values():
@@ -51,6 +51,7 @@ def find_harmless_shadows(view: View) -> Iterator[Finding]:
 def taken_in_place(view: View) -> Iterator[Taken]:
     """Libraries found in a foreign place although the environment has them, each file once."""
     seen = {verdict.winner.identity for verdict in verdicts(view)}
+    seen |= {fault.provider.identity for fault in find_faults(view) if fault.provider}
     for opening in view.openings:
         state, mixed = opening.outcome.attempted, None
         for edge in opening.outcome.edges:
