@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from stackfix.diagnose.abi import check_extensions
-from stackfix.diagnose.abi_groups import is_of_extension
 from stackfix.diagnose.abi_marks import minors_of
 from stackfix.diagnose.abi_names import hint, other_string, string_abi
 from stackfix.diagnose.abi_offers import NEW_CHECK, OLD_CHECK
 from stackfix.diagnose.faults import find_faults
+from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
 from tests.diagnose_world import SYSTEM, World, lib
@@ -36,8 +36,9 @@ def torch(world: World, version: str, *, device: str | None = "Ea", strings: str
     if device is not None:
         world.wheel(f"nvidia-cuda-runtime-cu{cudart[:2]}", f"{cudart}.1",
                     {f"nvidia/cuda_runtime/lib/libcudart.so.{cudart}": lib()})
-        files["torch/lib/libc10_cuda.so"] = lib(needs=("libc10.so", f"libcudart.so.{cudart}"), offers=(DEVICE + device,),
-                                                runpath="$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib")
+        files["torch/lib/libc10_cuda.so"] = lib(
+            needs=("libc10.so", f"libcudart.so.{cudart}"), offers=(DEVICE + device,),
+            runpath="$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib")
     world.wheel("torch", version, files)
     for name in files:
         world.opens(name, project="torch", what="import torch", to_global=True)
@@ -185,7 +186,7 @@ def test_xformers_for_cuda_beside_a_cpu_torch(tmp_path: Path) -> None:
     assert finding.cure[0].startswith("stackfix lock --torch 2.1.0 --cuda 12.1")
     missing = [fault for fault in find_faults(view) if fault.category == "missing"]
     assert {each.name for each in missing} == {"libc10_cuda.so", "libcudart.so.12"}
-    assert all(is_of_extension(view, each) for each in missing)
+    assert all(is_about_torch(view, each) for each in missing)
 
 
 def test_vllm_022_for_cuda_12_beside_a_torch_for_cuda_11(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_vllm_022_for_cuda_12_beside_a_torch_for_cuda_11(tmp_path: Path) -> None
     assert sum(line.startswith(f"{world.site}/vllm/") for line in finding.evidence) == 3
     assert "stackfix lock --torch 2.1.0 --cuda 12.1 --with vllm" in finding.cure
     assert any("does not help" in line for line in finding.cure)
-    assert is_of_extension(view, find_faults(view)[0])
+    assert is_about_torch(view, find_faults(view)[0])
 
 
 def test_the_other_cuda_is_found_in_the_system(tmp_path: Path) -> None:
@@ -220,12 +221,20 @@ def test_the_other_cuda_is_found_in_the_system(tmp_path: Path) -> None:
     assert f"libcudart.so.12 is {SYSTEM}/libcudart.so.12" in found.evidence
 
 
+def test_cusparse_of_cuda_13_is_number_12(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.9.1+cu130", device="Eab", cudart="13")
+    world.wheel("nvidia-cusparse", "12.6.3.3", {"nvidia/cu13/lib/libcusparse.so.12": lib()})
+    world.wheel("ext", "1", {"ext/_C.so": lib(needs=("libcusparse.so.12", *LINKED),
+                                              runpath=f"{RUNPATH}:$ORIGIN/../nvidia/cu13/lib")})
+    assert findings(world.opens("ext/_C.so", project="ext").view()) == {}
+
+
 def test_a_package_that_is_no_extension_of_torch_is_left_to_others(tmp_path: Path) -> None:
     world = torch(World(tmp_path), "2.9.1+cu130", cudart="13")
     world.wheel("onnxruntime-gpu", "1.20", {"onnxruntime/capi/x.so": lib(needs=("libcudart.so.12",))})
     view = world.opens("onnxruntime/capi/x.so", project="onnxruntime-gpu").view()
     assert findings(view) == {}
-    assert not any(is_of_extension(view, each) for each in find_faults(view))
+    assert not any(is_about_torch(view, each) for each in find_faults(view))
 
 
 # --- SF503, no torch, torch itself ---

@@ -25,9 +25,9 @@ def check_extensions(view: View) -> Iterator[Finding]:
     torch = installed_torch(view)
     for extension in extensions(view).values():
         code = verdict(view, extension)
-        if code == "torch-itself":
+        if code == "SF302":
             yield torch_itself(extension)
-        elif code == "no-torch":
+        elif code == "SF401":
             yield no_torch(extension)
         elif code == "SF503":
             yield unknown_symbol(extension)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stackfix.diagnose.faults import Fault, Sighting, find_faults
+from stackfix.diagnose.faults_cuda import cuda_major, is_about_torch
 from stackfix.diagnose.faults_symbols import is_torch_library, is_torch_symbol
 from stackfix.diagnose.finding_records import SEVERITIES
-from stackfix.diagnose.imports_projects import required_names
-from stackfix.diagnose.installed_torch import CPU, InstalledTorch, installed_torch
+from stackfix.diagnose.installed_torch import CPU, installed_torch
 from stackfix.diagnose.records import LoadedObject, MissingSymbol
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 from stackfix.inspect.records import BadElf, FileAt
 
-# Sonames whose number is the CUDA major; cuFFT, cuSPARSE and others count by themselves.
-OF_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc|nvJitLink|cupti)\.so\.(\d+)(?:\.\d+)?$")
 TORCH_PROJECTS = frozenset({"torch", "pytorch", "libtorch", "pytorch-cpu", "pytorch-gpu"})
 
 
@@ -31,7 +28,7 @@ class Extension:
     sightings: list[Sighting] = field(default_factory=list)
     torch_symbols: dict[str, None] = field(default_factory=dict)
     other_symbols: dict[str, None] = field(default_factory=dict)
-    missing: dict[str, None] = field(default_factory=dict)      # sonames: of torch, or of a CUDA major
+    missing: dict[str, None] = field(default_factory=dict)      # sonames: of torch, or of another CUDA than torch's
 
     @property
     def label(self) -> str:
@@ -48,20 +45,14 @@ class Extension:
         return tuple({each.requester.identity: each.requester for each in self.sightings if each.requester}.values())
 
     @property
+    def cuda_major(self) -> int | None:
+        """The CUDA major that its files were linked against."""
+        return cuda_major((*self.missing, *(name for each in self.files for name in each.elf.needed)))
+
+    @property
     def may_fail(self) -> bool:
         """Whether the package gets over it by itself."""
         return all(each.opening.may_fail is not None for each in self.sightings)
-
-    def needs_torch(self) -> bool:
-        """Whether it is an extension of torch: linked against it, using its symbols, or requiring it."""
-        requires = self.distribution.requires if self.distribution else ()
-        return bool(self.torch_symbols) or "torch" in required_names(requires) or any(
-            is_torch_library(name) for each in self.files for name in each.elf.needed)
-
-    def cuda_major(self) -> int | None:
-        """The CUDA major that its files were linked against."""
-        majors = {int(match[1]) for each in self.files for name in each.elf.needed if (match := OF_CUDA.match(name))}
-        return majors.pop() if len(majors) == 1 else None
 
 
 def extensions(view: View) -> Mapping[str, Extension]:
@@ -70,17 +61,18 @@ def extensions(view: View) -> Mapping[str, Extension]:
     if "_extensions" not in remembered:
         found = dict[str, Extension]()
         for fault in find_faults(view):
-            for sighting in fault.sightings if concerns(fault) else ():
+            for sighting in fault.sightings if concerns(view, fault) else ():
                 add(view, found, fault, sighting)
         remembered["_extensions"] = found
     known: Mapping[str, Extension] = remembered["_extensions"]
     return known
 
 
-def concerns(fault: Fault) -> bool:
-    """Whether a fault may come from an extension that does not fit."""
+def concerns(view: View, fault: Fault) -> bool:
+    """Whether a fault may come from an extension that does not fit. A file that was deleted is another matter."""
     if fault.category == "missing":
-        return is_torch_library(fault.name) or OF_CUDA.match(fault.name) is not None
+        gone = any(each.path.endswith(f"/{fault.name}") for each in view.environment.file_faults)
+        return not gone and is_about_torch(view, fault)
     return fault.category in {"torch-symbol", "symbol-unknown"}
 
 
@@ -122,32 +114,15 @@ def verdict(view: View, extension: Extension) -> str | None:
     """The code that tells it best; None where another check has it."""
     torch = installed_torch(view)
     if is_torch_itself(extension):
-        return "torch-itself" if extension.torch_symbols else None
-    cuda = [match for name in extension.missing if (match := OF_CUDA.match(name))]
+        return "SF302" if extension.torch_symbols else None
     of_torch = [name for name in extension.missing if is_torch_library(name)]
     if torch is None:
-        return "no-torch" if of_torch else "SF503" if extension.other_symbols or extension.torch_symbols else None
-    if torch.cuda == CPU and (any("cuda" in name for name in of_torch) or (cuda and extension.needs_torch())):
+        return "SF401" if of_torch else "SF503"
+    if torch.cuda == CPU and any("cuda" in name or not is_torch_library(name) for name in extension.missing):
         return "SF502"
-    if other_major(torch, [int(match[1]) for match in cuda]) and extension.needs_torch():
+    if len(of_torch) < len(extension.missing):
         return "SF504"
-    if extension.torch_symbols or of_torch:
-        return "SF501"
-    return "SF503" if extension.other_symbols else None
-
-
-def other_major(torch: InstalledTorch, majors: list[int]) -> bool:
-    """Whether one of the CUDA majors is not torch's."""
-    return torch.cuda_major is not None and any(major != torch.cuda_major for major in majors)
-
-
-def is_of_extension(view: View, fault: Fault) -> bool:
-    """Whether the checks of extensions say everything about a missing library."""
-    if fault.category != "missing" or not concerns(fault):
-        return False
-    known = extensions(view)
-    codes = {verdict(view, known[whose(view, each)[0]]) for each in fault.sightings}
-    return not codes & {None, "SF503", "torch-itself"}
+    return "SF501" if extension.torch_symbols or of_torch else "SF503"
 
 
 def asked_of_torch(view: View, extension: Extension) -> Iterator[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stackfix.diagnose.abi_cures import for_this_torch, rebuild
-from stackfix.diagnose.abi_groups import OF_CUDA, Extension
+from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_names import hint
 from stackfix.diagnose.abi_text import culprit_of, evidence_of, file_lines, requester_of, seen_error, severity_of
+from stackfix.diagnose.faults_cuda import cuda_major
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
@@ -20,7 +21,7 @@ NO_LINK = "a link from one CUDA major's name to another's file does not help: th
 
 def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Finding:
     """SF502."""
-    wanted, cuda = tuple(extension.missing), extension.cuda_major()
+    wanted, cuda = tuple(extension.missing), extension.cuda_major
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.cuda != CPU
             and each.platform == platform_of(view) and cuda in {None, int(each.cuda.partition(".")[0])}]
     return make_finding(
@@ -37,8 +38,8 @@ def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Findin
 
 def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Finding:
     """SF504."""
-    cuda = [(name, int(match[1])) for name in extension.missing if (match := OF_CUDA.match(name))]
-    name, major = next((each for each in cuda if each[1] != torch.cuda_major), cuda[0])
+    major = extension.cuda_major
+    name = next(each for each in extension.missing if not is_torch_library(each))
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.platform == platform_of(view)
             and each.cuda.partition(".")[0] == str(major)]
     better = tuple(for_this_torch(view, extension, torch))
@@ -63,7 +64,7 @@ def foreign_cuda(view: View, torch: InstalledTorch) -> Iterator[Finding]:
             object_ = state.objects[number]
             if not any(is_torch_library(name) for name in object_.elf.needed):
                 continue
-            majors = {int(match[1]): name for name in object_.elf.needed if (match := OF_CUDA.match(name))}
+            majors = {major: name for name in object_.elf.needed if (major := cuda_major((name,))) is not None}
             owners = view.owners(object_.path, object_.real_path)
             package = f"{owners[0].name} {owners[0].version}" if owners else None
             label = package or object_.path

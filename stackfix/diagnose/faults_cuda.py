@@ -12,8 +12,8 @@ from stackfix.diagnose.installed_torch import CPU, InstalledTorch, installed_tor
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import View
 
-# libraries whose sonames count CUDA's majors; cuFFT, cuRAND and cuSOLVER have numbers of their own
-COUNTS_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|cusparse|nvJitLink|nvrtc|nvrtc-builtins|cupti|nppc)"
+# libraries whose sonames count CUDA's majors; the others have numbers of their own: cuSPARSE of CUDA 13 is .so.12
+COUNTS_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvJitLink|nvrtc|nvrtc-builtins|cupti|nppc)"
                          r"(?:-[0-9a-f]+)?\.so\.(\d+)")
 SUFFIX = re.compile(r"-cu(\d{2})$")
 
@@ -29,8 +29,10 @@ def is_about_torch(view: View, fault: Fault) -> bool:
     Such a fault is cured by another build of the extension, not by the missing library.
     """
     torch = installed_torch(view)
-    if fault.category != "missing" or torch is None or not fault.requesters:
+    if fault.category != "missing" or not fault.requesters:
         return False
+    if torch is None:       # then torch is what is missing
+        return is_torch_library(fault.name)
     if any(is_of_torch(torch, each) for each in fault.requesters):
         return False
     if is_torch_library(fault.name):
