@@ -1,4 +1,4 @@
-"""Which version of a library its consumer needs: by a rule of the matrix, a pin, the toolkit of both, or a symbol."""
+"""Which version of a library its consumer needs: by a pin, a rule of the matrix, the toolkit of both, or a symbol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Need:
 def find_needs(view: View, fault: Fault, provider: Owner) -> Iterator[Need]:
     """Ranges that the provider's version is not in, the surest first."""
     consumers = dict.fromkeys(filter(None, (owner_of(view, each.path, each.real_path) for each in fault.requesters)))
-    for find in (by_rules, by_pins, by_toolkit):
+    for find in (by_pins, by_rules, by_toolkit):
         for consumer in consumers:
             for need in find(view, consumer, provider):
                 if not admits(need.specifier, provider.version):

@@ -19,6 +19,7 @@ from stackfix.diagnose.faults_verdict import Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.library_needs import Need, askers, find_needs
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.ownership_facts import reinstall
 from stackfix.diagnose.provenance import named, owner_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
@@ -90,10 +91,8 @@ def cures(view: View, owner: Owner | None, need: Need | None, copy: Copy) -> tup
         wanted = f"{owner.name}{need.specifier}" if need else owner.name
         return (f"conda {'install' if need else 'update'} -p {view.environment.prefix} '{wanted}'",)
     if need is None:
-        found = fault_of_file(view, copy)
-        again = f"--force-reinstall --no-deps '{owner.name}=={owner.version}'" if found else f"--upgrade {owner.name}"
-        return (f"pip install {again}",)
-    wanted = f"'{owner.name}{need.specifier}'"
+        return (reinstall(view, owner),) if fault_of_file(view, copy) else (f"pip install --upgrade {owner.name}",)
+    wanted = f"--no-deps '{owner.name}{need.specifier}'"
     against = [line for line in askers(view, owner) if refuses(line, owner, need)]
     return (f"pip install {wanted}", f"uv pip install {wanted}",
             *(f"pip will warn that {each}" for each in dict.fromkeys(against)))
