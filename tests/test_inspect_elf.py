@@ -230,3 +230,13 @@ def test_a_chain_without_end_is_an_error() -> None:
         data[at:at + 4] = index.to_bytes(4, "little")
     with pytest.raises(BadElf, match="without end"):
         MappedSymbols(bytes(data), "x").named("zzz", gnu_hash("zzz"))
+
+
+def test_names_that_are_one_long_string_over_and_over_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a few megabytes could else ask for gigabytes."""
+    names = [f"{'long' * 250}{place}" for place in range(40)]
+    data = write(Library(path="x", refers=tuple(Reference(name=name) for name in names)))
+    assert {each.name for each in MappedSymbols(data, "x").undefined()} == {*names, "dlopen"}
+    monkeypatch.setattr("stackfix.inspect.elf_table.MOST_TEXT", 20_000)
+    with pytest.raises(BadElf, match="symbol names"):
+        MappedSymbols(data, "x").undefined()

@@ -10,7 +10,7 @@ import pytest
 
 from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.places import Root, open_root
-from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, UnreadableElf
+from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, SymbolNames, UnreadableElf
 from tests.loader_oracle.elf_writer import write
 from tests.loader_oracle.graph import Definition, Library
 
@@ -63,7 +63,8 @@ def test_links_stay_inside_a_root(library: Path, tmp_path: Path) -> None:
     assert found.real_path == "/lib/libq.so.1"
     assert isinstance(found.elf, ElfObject)
     assert files.at("/opt/out.so") is None
-    assert [each.name for each in files.symbols(found).named("here", 0)] == []
+    assert not files.symbols(found).offered(SymbolNames({"there"}))
+    assert list(files.symbols(found).offered(SymbolNames({"here", "there"}))) == ["here"]
 
 
 def test_unreadable_symbols_are_an_error_about_the_file(library: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from stackfix.diagnose.loader_process import Mapped, Process
-from stackfix.diagnose.loader_scope import SearchLists, View
+from stackfix.diagnose.loader_scope import Provided, SearchLists, View
 from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, Bound, MissingSymbol, Unjudged
 from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
 
@@ -159,17 +159,21 @@ class Binder:
             found.append(view)
         return found
 
-    def look_up(self, wanted: UndefinedSymbol, views: Sequence[View]) -> tuple[Mapped, Offer] | None:
+    def look_up(self, wanted: UndefinedSymbol, views: Sequence[View]) -> Provided:
         """The first definition in scope that will do. The lists were asked for its name before."""
-        for number, (objects, searched) in enumerate(views):
-            hit = searched.first.get(wanted.name)
+        name, version, _, _, hidden = wanted
+        for number, view in enumerate(views):
+            hit = view.list.first.get(name)
             if hit is not None:
-                place, offers = hit
-                offer = self.match(wanted, offers, objects[place])
-                return (objects[place], offer) if offer is not None else self.look_behind(wanted, views[number:], place)
+                key = hit, version, hidden
+                if key not in view.provided:
+                    object_ = view.objects[hit.place]
+                    offer = self.match(wanted, hit.offers, object_)
+                    view.provided[key] = (object_, offer) if offer is not None else None
+                return view.provided[key] or self.look_behind(wanted, views[number:], hit.place)
         return None
 
-    def look_behind(self, wanted: UndefinedSymbol, views: Sequence[View], place: int) -> tuple[Mapped, Offer] | None:
+    def look_behind(self, wanted: UndefinedSymbol, views: Sequence[View], place: int) -> Provided:
         """The search behind an object that has the name in other versions only, object by object."""
         names, start = SymbolNames([wanted.name]), place + 1
         for view in views:

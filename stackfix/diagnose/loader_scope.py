@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from stackfix.diagnose.loader_process import Mapped
 from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols
@@ -16,13 +16,22 @@ from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols
 KEPT = 8        # lists; the global scope is asked again and again, the search list of one dlopen as a rule once
 
 
+class Hit:
+    """What a list has under a name. Names of one file share a hit where it offers them alike, so hits are few."""
+
+    __slots__ = ("offers", "place")
+
+    def __init__(self, place: int, offers: Sequence[Offer]) -> None:
+        self.place, self.offers = place, offers
+
+
 class SearchList:
-    """For each name that was asked for: the place of the first file that offers it, and what it offers."""
+    """For each name that was asked for, the first file that offers it."""
 
     __slots__ = ("asked", "faults", "first")
 
     def __init__(self) -> None:
-        self.first: dict[str, tuple[int, Sequence[Offer]]] = {}
+        self.first: dict[str, Hit] = {}
         self.asked: set[str] = set()
         self.faults: dict[int, BadElf] = {}     # files whose symbols cannot be read, by place
 
@@ -36,7 +45,8 @@ class SearchList:
         for place, object_ in enumerate(objects):
             offered = self.offered(place, object_, left, symbols_of)
             if offered:
-                self.first.update({name: (place, offers) for name, offers in offered.items()})
+                hits = {id(offers): Hit(place, offers) for offers in offered.values()}
+                self.first.update({name: hits[id(offers)] for name, offers in offered.items()})
                 left.drop(offered)
                 if not left:
                     return
@@ -54,11 +64,18 @@ class SearchList:
             return {}
 
 
-class View(NamedTuple):
-    """A search list with the objects of one process."""
+Provided: TypeAlias = tuple[Mapped, Offer] | None
 
-    objects: Sequence[Mapped]
-    list: SearchList
+
+class View:
+    """A search list with the objects of one process, and which of them provides what."""
+
+    __slots__ = ("list", "objects", "provided")
+
+    def __init__(self, objects: Sequence[Mapped], searched: SearchList) -> None:
+        self.objects, self.list = objects, searched
+        # by hit, version, and whether only exactly that will do; None where none of the hit's offers will
+        self.provided: dict[tuple[Hit, str | None, bool], Provided] = {}
 
 
 class SearchLists:

@@ -34,18 +34,28 @@ class DiskFiles:
         if path in self._found:
             return self._found[path]
         folder, _, name = path.rpartition("/")
-        try:
-            real = self._folders[folder]
-        except KeyError:
-            real = self._folders[folder] = self._folder(folder or "/")
+        real = self._folder(folder)
         if real is None:
             return None
         found = self._found[path] = self._look(path, real, name)
         return found
 
     def _folder(self, path: str) -> str | None:
-        real = self.root.find(path)
-        return real if real is not None and self.root.is_folder(real) else None
+        """A folder without links; None where there is none. Most paths that a loader tries end in no folder at all."""
+        if path not in self._folders:
+            above, _, name = path.rpartition("/")
+            real = self._folder(above) if above or name else "/"
+            if real is not None and name:
+                real = self._folder_in(real, path, name)
+            self._folders[path] = real
+        return self._folders[path]
+
+    def _folder_in(self, above: str, path: str, name: str) -> str | None:
+        try:
+            real, status = self._status(path, above, name)
+        except OSError:
+            return None
+        return real if stat.S_ISDIR(status.st_mode) else None
 
     def _look(self, path: str, folder: str, name: str) -> FileAt | Refused | None:
         try:

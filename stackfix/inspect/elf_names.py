@@ -120,11 +120,10 @@ class SymbolNames:
         """All of them, with their hashes."""
         return {name: gnu_hash(name) for name in self}
 
-    def drop(self, names: Iterable[str]) -> None:
+    def drop(self, names: Collection[str]) -> None:
         """Look for these no more."""
         by_hash, discard = self.by_hash, self.either.discard
-        for name in names:
-            value = gnu_hash(name)
+        for name, value in zip(names, gnu_hashes(names), strict=True):
             if by_hash.get(value) != name:
                 self._same.remove(name)
                 continue

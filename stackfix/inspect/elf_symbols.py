@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from stackfix.inspect.elf import Tables, read_tables
 from stackfix.inspect.elf_hash import HashTable
@@ -21,6 +22,7 @@ STB_GNU_UNIQUE = re.compile(rb"[\xa0-\xaf]")     # in st_info, whose high half i
 MOST_UNDEFINED = 250_000        # libtorch_cuda, the largest known, has some 10,000
 
 Wanted = tuple[int, int, int]   # number of the symbol, st_name, st_info
+new_undefined = partial(tuple.__new__, UndefinedSymbol)     # half the time of a call of the class: there are many
 
 
 class MappedSymbols:
@@ -37,7 +39,7 @@ class MappedSymbols:
         self._error: BadElf | None = None
         self._known: dict[str, Sequence[Offer]] = {}        # names that were looked up, all by their hash
         self._offers: dict[int, tuple[Offer, ...]] = {}     # by DT_VERSYM's number and st_info
-        self._versions: dict[int, tuple[str | None, str | None, bool]] = {}     # by DT_VERSYM's number
+        self._exact = {number for number, (_, exactly) in self.versions.needed.items() if exactly}
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
@@ -111,37 +113,35 @@ class MappedSymbols:
             at, info, other, section, value = self.table.entry(index)
             name, = self.table.texts([at])
             if is_definition(info, other, section, value):
-                for offer in self._offers_like(self.table.version(index) << 8 | info):
+                for offer in self._offers_like(self.table.versions([index])[0] << 8 | info):
                     yield DefinedSymbol(name, *offer)
 
     def _wanted(self, symbols: Sequence[Wanted]) -> list[UndefinedSymbol]:
         """These symbols as they are asked for."""
-        version_of, versions = self.table.version, self._versions
-        found = []
-        for name, (index, _, info) in zip(self.table.texts([at for _, at, _ in symbols]), symbols, strict=True):
-            number = version_of(index) & 0x7FFF
-            if number not in versions:
-                need, exactly = self.versions.needed.get(number, (None, False))
-                versions[number] = ((need.version, need.file, exactly) if need
-                                    else (self.versions.defined.get(number), None, False))
-            version, file, exactly = versions[number]
-            found.append(UndefinedSymbol(name, version, file, info >> 4 == 2, exactly))
-        return found
+        names = self.table.texts([name for _, name, _ in symbols])
+        numbers = [number & 0x7FFF for number in self.table.versions([index for index, _, _ in symbols])]
+        known = {number: self._version(number) for number in set(numbers)}
+        return [new_undefined((name, *known[number], info >> 4 == 2, number in self._exact))
+                for name, number, (_, _, info) in zip(names, numbers, symbols, strict=True)]
+
+    def _version(self, number: int) -> tuple[str | None, str | None]:
+        """A version by its number, and the library that it was linked from."""
+        need, _ = self.versions.needed.get(number, (None, False))
+        return (need.version, need.file) if need else (self.versions.defined.get(number), None)
 
     def _find(self, names: Mapping[str, int]) -> dict[str, Sequence[Offer]]:
         """What is offered under each of the names, which come with their hashes."""
         found: dict[str, Sequence[Offer]] = dict.fromkeys(names, ())
-        if self.table.start is None:
-            return found
-        data, strings = self.layout.data, self.dynamic.strings
-        entry_of, version_of, offers_of = self.table.entry, self.table.version, self._offers.get
-        for name, index in self.hashes.definitions(names.items()):
+        data, strings, entry_of = self.layout.data, self.dynamic.strings, self.table.entry
+        hits = list[tuple[str, int, int]]()
+        for name, index in self.hashes.definitions(names.items()) if self.table.start is not None else ():
             at, info, other, section, value = entry_of(index)
             start, encoded = strings + at, encode(name) + b"\0"
-            if data[start:start + len(encoded)] != encoded or not is_definition(info, other, section, value):
-                continue
-            key = version_of(index) << 8 | info
-            offers = offers_of(key)
+            if data[start:start + len(encoded)] == encoded and is_definition(info, other, section, value):
+                hits.append((name, index, info))
+        for (name, _, info), number in zip(hits, self.table.versions([index for _, index, _ in hits]), strict=True):
+            key = number << 8 | info
+            offers = self._offers.get(key)
             if offers is None:
                 offers = self._offers_like(key)
             if offers:

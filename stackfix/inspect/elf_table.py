@@ -52,12 +52,13 @@ class SymbolTable:
         name, value, _, info, other, section = self._unpack(self.layout.data, at)
         return name, info, other, section, value
 
-    def version(self, index: int) -> int:
-        """A symbol's number in DT_VERSYM, with the hidden bit; 1 where there is no such table."""
+    def versions(self, indexes: Sequence[int]) -> list[int]:
+        """Numbers of symbols in DT_VERSYM, with the hidden bit; 1 where there is no such table."""
         if self._versions is None:
-            return 1
+            return [1] * len(indexes)
+        view = self._versions
         try:
-            return self._versions[index]
+            return [view[index] for index in indexes]
         except IndexError:
             raise self.layout.bad("a symbol's version past the end of the file") from None
 
