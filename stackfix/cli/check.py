@@ -11,6 +11,7 @@ from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.progress import Bars
 
 if TYPE_CHECKING:
+    from stackfix.cli.inspecting import Asked
     from stackfix.diagnose.finding_records import Diagnosis
     from stackfix.diagnose.situation import View
 
@@ -23,6 +24,8 @@ FAIL_ON = ("error", "warning", "note", "never")
 @click.option("--root", metavar="TREE", help="A folder that stands for /: an unpacked image, a recorded machine.")
 @click.option("--ext", "extensions", metavar="FILE.so", multiple=True,
               help="Judge this self-built extension against the environment; may be repeated.")
+@click.option("--wheel", "wheels", metavar="FILE.whl", multiple=True,
+              help="Judge the environment as it would be with this wheel; may be repeated.")
 @click.option("--env", "variables", metavar="NAME=VALUE", multiple=True,
               help="A variable of the process to judge; with --root there are no others. May be repeated.")
 @click.option("--deep", is_flag=True, help="Hash every installed file, too.")
@@ -34,34 +37,39 @@ def command(**options: Any) -> int:
 
     Nothing is imported, run or written, and no network is used.
     """
-    from stackfix.cli.inspecting import asked_for, view_of
+    from stackfix.cli.inspecting import asked_for, open_view
     from stackfix.diagnose.diagnose import diagnose
     from stackfix.report.check import at_or_above
 
     common = take_common(options)
     fail_on: str = options["fail_on"]
     asked = asked_for(options)
-    with Bars(shown=asked.deep and not (common.quiet or common.as_json)) as bars:
-        view = view_of(asked, bars.hashing if asked.deep else None)
-    diagnosis = diagnose(view)
-    show(diagnosis, view, common, fail_on=fail_on, root=None if asked.root.live else asked.root.folder)
+    with (
+        Bars(shown=asked.deep and not (common.quiet or common.as_json)) as bars,
+        open_view(asked, bars.hashing if asked.deep else None) as view,
+    ):
+        diagnosis = diagnose(view)
+    show(diagnosis, view, asked, common, fail_on=fail_on)
     return 1 if any(at_or_above(each, fail_on) for each in diagnosis.findings) else 0
 
 
-def show(diagnosis: Diagnosis, view: View, common: CommonOptions, *, fail_on: str, root: str | None) -> None:
+def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, *, fail_on: str) -> None:
     """The document, or the lines for people, on stdout."""
+    root = None if asked.root.live else asked.root.folder
     if common.as_json:
         from stackfix.report.check_json import check_document
         from stackfix.report.json import render_json
         from stackfix.report.printable import printable_json
 
-        document = check_document(diagnosis, view.environment, view.machine, projects=stack_projects(view), root=root)
+        document = check_document(diagnosis, view.environment, view.machine, projects=stack_projects(view), root=root,
+                                  wheels=asked.wheels)
         click.echo(printable_json(render_json(document)))
         return
     from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
     from stackfix.report.check import Manner, check_lines
 
     place = view.environment.prefix + (f" of {root}" if root else "")
+    place += f" with {', '.join(asked.wheels)}" if asked.wheels else ""
     manner = Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, fail_on=fail_on,
                     width=stdout_width())
     for line in check_lines(diagnosis, view.environment.notes, place, manner):

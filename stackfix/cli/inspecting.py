@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stackfix.diagnose.imports import simulate_imports
-from stackfix.diagnose.situation import Situation, View
+from stackfix.diagnose.situation import Owners, Situation, View
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.environment import inspect_installation
-from stackfix.inspect.environment_files import InstalledFiles, Progress
+from stackfix.inspect.environment_files import Progress
 from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.environment_records import Environment
 from stackfix.inspect.ldso import hwcap_subfolders, read_conf, read_loader
@@ -22,7 +23,7 @@ from stackfix.inspect.machine import inspect_machine
 from stackfix.inspect.machine_records import Machine
 from stackfix.inspect.machine_system import read_architecture
 from stackfix.inspect.places import Root, open_root
-from stackfix.inspect.records import FileAt, LoaderEnvironment, LoaderMachine, Refused, UnreadableElf
+from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, LoaderMachine, Refused, UnreadableElf
 from stackfix.matrix.libraries import load_libraries
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Asked:
     prefix: str | None
     python: str | None
     extensions: tuple[str, ...]
+    wheels: tuple[str, ...]         # on our disk
     deep: bool                      # hash every installed file
 
 
@@ -70,8 +72,9 @@ class Beside(threading.Thread, Generic[Result]):
         return self._result
 
 
-def view_of(asked: Asked, progress: Progress | None = None) -> View:
-    """Everything that is to be judged. Raises BadInput where no environment, or no extension, is at the place named."""
+@contextmanager
+def open_view(asked: Asked, progress: Progress | None = None) -> Iterator[View]:
+    """Everything that is to be judged. Raises BadInput where the place named has no environment, extension or wheel."""
     files = DiskFiles(asked.root)
     for path in asked.extensions:
         must_be_shared_object(files, path)
@@ -83,9 +86,20 @@ def view_of(asked: Asked, progress: Progress | None = None) -> View:
     machine, loader = reading.result()
     if machine.architecture is None:        # a tree without a loader: its Python may tell
         loader = read_loader(asked.root, machine=architecture_of(environment, files), cpu_flags=())
-    situation = Situation(environment=environment, machine=machine, loader=loader_environment(asked, loader),
-                          configured=read_conf(asked.root), extra=asked.extensions)
-    return simulate(situation, files, installed)
+
+    def simulated(environment: Environment, files: Files, installed: Owners) -> View:
+        situation = Situation(environment=environment, machine=machine, loader=loader_environment(asked, loader),
+                              configured=read_conf(asked.root), extra=asked.extensions)
+        return simulate(situation, files, installed)
+
+    if not asked.wheels:
+        yield simulated(environment, files, installed)
+        return
+    from stackfix.cli.inspecting_wheels import Laid, wheels_over
+
+    below = Laid(environment=environment, installed=installed, files=files)
+    with wheels_over(below, asked.wheels, root=asked.root, machine=machine, deep=asked.deep) as laid:
+        yield simulated(laid.environment, laid.files, laid.installed)
 
 
 def read_machine(asked: Asked, prefix: str) -> tuple[Machine, LoaderMachine]:
@@ -123,7 +137,7 @@ def loader_environment(asked: Asked, loader: LoaderMachine) -> LoaderEnvironment
                              preload=said("LD_PRELOAD"), bind_now=bool(said("LD_BIND_NOW")))
 
 
-def simulate(situation: Situation, files: DiskFiles, installed: InstalledFiles) -> View:
+def simulate(situation: Situation, files: Files, installed: Owners) -> View:
     """The situation with all that its imports open."""
     libraries = load_libraries()
     start, openings = simulate_imports(situation, libraries, files)
@@ -168,7 +182,7 @@ def asked_for(options: Mapping[str, Any]) -> Asked:
         prefix=None if prefix is None else place_of(root, prefix),
         # a bare name is looked for on PATH
         python=place_of(root, python) if python is not None and "/" in python else python,
-        extensions=tuple(place_of(root, each) for each in options["extensions"]),
+        extensions=tuple(place_of(root, each) for each in options["extensions"]), wheels=tuple(options["wheels"]),
     )
 
 

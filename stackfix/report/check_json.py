@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
@@ -14,11 +14,11 @@ REASON = "check reads files and simulates the loader: it loads no library and ru
 
 
 def check_document(diagnosis: Diagnosis, environment: Environment, machine: Machine, *,
-                   projects: Collection[str], root: str | None) -> dict[str, Any]:
+                   projects: Collection[str], root: str | None, wheels: Sequence[str] = ()) -> dict[str, Any]:
     """All that was found. `projects`: whose installed packages are listed; `root`: the tree, None for this machine."""
     clean = all(each.severity == "note" for each in diagnosis.findings)
     return {
-        "environment": environment_document(environment, machine, projects, root),
+        "environment": {**environment_document(environment, machine, projects, root), "wheels": list(wheels)},
         "levels": [{"name": each.name, "verdict": each.verdict, "text": each.text} for each in diagnosis.levels],
         "findings": [finding_document(each) for each in diagnosis.findings],
         "undecided": [{"subject": each.subject, "reason": each.reason} for each in diagnosis.undecided],
