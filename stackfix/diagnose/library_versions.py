@@ -19,6 +19,8 @@ from stackfix.diagnose.faults_verdict import Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.library_needs import Need, askers, find_needs
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_carriers import gone_files
+from stackfix.diagnose.missing_foreign import stand_in
 from stackfix.diagnose.ownership_facts import reinstall
 from stackfix.diagnose.provenance import named, owner_of
 from stackfix.diagnose.releases import admits
@@ -29,8 +31,15 @@ from stackfix.inspect.environment_records import FileFault, Owner
 def find_library_versions(view: View) -> Iterator[Finding]:
     """SF201 and SF202: the regular copy lacks what is needed."""
     for verdict in verdicts(view):
-        if verdict.kind in {"own", "both"} and verdict.fault.category != "bad":
+        if verdict.fault.category != "bad" and (verdict.kind in {"own", "both"} or is_meant(view, verdict)):
             yield unfit(view, verdict)
+
+
+def is_meant(view: View, verdict: Verdict) -> bool:
+    """Whether a library outside of the environment is what the requester is meant to take."""
+    fault = verdict.fault
+    return verdict.kind == "foreign" and not gone_files(view, fault.name) and stand_in(
+        view, fault.name, fault.requester, fault.opening) is None
 
 
 def unfit(view: View, verdict: Verdict) -> Finding:

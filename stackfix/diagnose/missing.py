@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
@@ -53,15 +54,20 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
 
 def is_told_elsewhere(view: View, fault: Fault) -> bool:
     """Whether a lost or broken link, or a name without a version, is what is wrong: links.py says so."""
-    failure = fault.failure
+    failure, tried = fault.failure, tried_paths(fault)
     if not isinstance(failure, MissingLibrary):
         return True
-    tried = {each.path for each in failure.tried}
     if any(each.soname == fault.name and each.path in tried for each in lost_links(view)):
         return True
     if any(each.link is not None and each.path in tried for each in view.environment.shared_objects):
         return True
     return bool(BARE.fullmatch(fault.name)) and alias_of(view, fault.opening, failure) is not None
+
+
+def tried_paths(fault: Fault) -> set[str]:
+    """Where all requesters looked, without `..`."""
+    return {posixpath.normpath(each.path) for seen in fault.sightings
+            for each in (seen.failure.tried if isinstance(seen.failure, MissingLibrary) else ())}
 
 
 # --- the driver ---
@@ -84,9 +90,7 @@ def undecided_driver(view: View, fault: Fault) -> Undecided:
 
 def recorded_and_gone(view: View, fault: Fault) -> FileFault | None:
     """The file that would have been found, were it there; else one of its name."""
-    failure = fault.failure
-    tried = {each.path for each in failure.tried} if isinstance(failure, MissingLibrary) else set()
-    gone = gone_files(view, fault.name)
+    tried, gone = tried_paths(fault), gone_files(view, fault.name)
     return next((each for each in gone if each.path in tried), None) or next(iter(gone), None)
 
 
