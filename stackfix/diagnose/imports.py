@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from stackfix.diagnose.imports_named import NamedRows
+from stackfix.diagnose.imports_open import Opener
 from stackfix.diagnose.imports_projects import Projects
+from stackfix.diagnose.imports_rows import RowRun
 from stackfix.diagnose.imports_steps import StepFiles
+from stackfix.diagnose.installed_torch import installed_torch
 from stackfix.diagnose.loader import Simulator
-from stackfix.diagnose.records import (
-    LoadOutcome,
-    MissingLibrary,
-    MissingSymbol,
-    OpenLibrary,
-    ProcessState,
-    StartProgram,
-)
+from stackfix.diagnose.records import LoadOutcome, MissingLibrary, OpenLibrary, ProcessState, StartProgram
 from stackfix.diagnose.situation import Opening, Situation, View
+from stackfix.inspect.environment_records import Owner
 from stackfix.inspect.machine_records import Undecided
 from stackfix.inspect.records import ElfObject, FileAt, Files
-from stackfix.matrix.library_records import ImportStep, Libraries, OpenedByName
+from stackfix.matrix.library_records import Libraries
+from stackfix.matrix.records import Matrix
 
 OF_TORCH = ("libtorch", "libc10")
-PYTHON_SYMBOLS = ("Py", "_Py")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"
+DOES_WITHOUT = "{} does without {}"
 
 
 def simulate_imports(situation: Situation, libraries: Libraries,
@@ -55,86 +54,61 @@ class Imports:
 
     def __init__(self, situation: Situation, libraries: Libraries, files: Files) -> None:
         self.situation, self.files = situation, files
-        self.simulator = Simulator(situation.loader, files, keep_going=True)
         self.projects = Projects(situation.environment, libraries)
-        self.steps = StepFiles(self.projects, files)
-        self.named = NamedRows(situation.environment, libraries)
+        cuda = cache(lambda: cuda_of_torch(situation, libraries, files))
+        self.steps = StepFiles(self.projects, files, cuda)
         started = start_interpreter(situation, files)
         self.start = started.attempted if started else ProcessState()
+        self.opener = Opener(
+            Simulator(situation.loader, files, keep_going=True), NamedRows(situation.environment, libraries, cuda),
+            (each.path for each in situation.environment.sites), bare=not self.start.objects)
         self._states: dict[tuple[str, ...], tuple[ProcessState, tuple[Opening, ...]]] = {(): (self.start, ())}
-        self._named_before: set[tuple[str, str, str]] = set()
-        self._providers: dict[str, list[tuple[str | None, str]]] = {}   # soname -> modules that load it
+        self._modules_with: dict[str, list[tuple[str | None, str]]] = {}   # soname -> modules that load it
 
     def openings(self) -> Iterator[Opening]:
         """All of them: projects after those that they require, then files that nobody owns, then those to be judged."""
         for project in self.projects.order:
             if project in self.projects.rows:
                 yield from self.imported((*self.projects.first(project), project))[1]
-            else:
-                yield from self.modules(project)
-        yield from self.modules(None)
-        known = set(self.projects.order)
-        for project in sorted(each for each in self.projects.modules if each is not None and each not in known):
             yield from self.modules(project)
+        known = set(self.projects.order)
+        for owner in sorted((each for each in self.projects.modules if each not in known), key=lambda each: each or ""):
+            yield from self.modules(owner)
         for path in self.situation.extra:
-            yield from self.module(None, path, path)
+            yield from self.module(None, path)
 
     # --- projects with a row ---
 
     def imported(self, projects: tuple[str, ...]) -> tuple[ProcessState, tuple[Opening, ...]]:
-        """The state after these imports, and what the last one of them opens."""
+        """The state after these imports, and what the last one of them opens, at first use too."""
         if projects not in self._states:
-            state = self.imported(projects[:-1])[0]
-            self._states[projects] = self.run(projects[-1], state)
+            run = RowRun(self.projects.rows[projects[-1]], self.imported(projects[:-1])[0], self.opener, self.steps)
+            run.run()
+            openings = [*run.openings, *self.then(run)]
+            self._states[projects] = (run.state, (*openings, *run.first_use()))
         return self._states[projects]
 
-    def run(self, project: str, state: ProcessState) -> tuple[ProcessState, tuple[Opening, ...]]:
-        """The state after a project's import, and all that it opens, at first use too."""
-        row, made = self.projects.rows[project], list[Opening]()
-        failed = False                              # the last step that is always done
-        surely = [each for each in row.steps if each.when != "first use"]
-        for number, step in enumerate(surely):
-            if step.when == "failed" and not failed:
-                continue
-            retried = step.when == "always" and any(each.when == "failed" for each in surely[number + 1:number + 2])
-            opening = self.step(project, row.module, step, state, retried=retried)
-            if opening is None:
-                continue
-            failed = bool(opening.outcome.failures) if step.when == "always" else failed
-            # what failed is undone before the package tries otherwise; else go on as if the fault were cured
-            gone = bool(opening.outcome.failures) and (retried or step.may_fail is not None)
-            state = opening.outcome.state if gone else opening.outcome.attempted
-            made.append(opening)
-            made += self.at_load(opening)
-            state = made[-1].outcome.attempted if made[-1] is not opening else state
-        after, later = state, list[Opening]()
-        for step in row.steps:
-            opening = self.step(project, row.module, step, after, phase="first use") if step.when == "first use" \
-                else None
-            if opening is not None:
-                later.append(opening)
-                after = opening.outcome.attempted
-        later += self.at_first_use([*made, *later], after)
-        return state, (*made, *later)
+    def then(self, run: RowRun) -> Iterator[Opening]:
+        """What a project imports itself at the end, if it is there."""
+        for project in run.row.then:
+            if project in self.projects.rows:
+                other = RowRun(self.projects.rows[project], run.state, self.opener, self.steps)
+                other.run()
+                run.state = other.state
+                reason = DOES_WITHOUT.format(run.row.project, project)
+                yield from (replace(each, may_fail=each.may_fail or reason) for each in other.openings)
 
-    def step(self, project: str, module: str, step: ImportStep, state: ProcessState, *, phase: str = "import",
-             retried: bool = False) -> Opening | None:
-        """One step of a row; None where it opens nothing."""
-        request = self.steps.request(project, step)
-        if request is None:
-            return None
-        what = f"import {module}" if phase == "import" else module
-        may_fail = step.may_fail or ("the package then opens the libraries one by one and tries again" if retried
-                                     else None)
-        return self.opening(project, f"{what} opens {self.short(request.name)}", phase, request, state, may_fail)
-
-    # --- extension modules of other projects ---
+    # --- extension modules ---
 
     def modules(self, project: str | None) -> Iterator[Opening]:
         """Each extension module of a project, opened by itself after the imports of what the project requires."""
+        row = self.projects.rows.get(project or "")
+        done = self.steps.listed(row) if row else frozenset[str]()
         again = []
         for each in self.projects.modules.get(project, ()):
-            made = tuple(self.module(project, each.path, self.short(each.path)))
+            if each.path in done:
+                continue
+            made = tuple(self.module(project, each.path))
             if any(isinstance(failure, MissingLibrary) for failure in made[0].outcome.failures):
                 again.append(made)
             else:
@@ -143,115 +117,78 @@ class Imports:
         for made in again:
             yield from self.after_siblings(project, made)
 
-    def module(self, project: str | None, path: str, what: str, before: Iterable[str] = ()) -> Iterator[Opening]:
+    def module(self, project: str | None, path: str, before: Iterable[str] = ()) -> Iterator[Opening]:
         """One extension module, after `before`, and what its libraries open by name."""
+        state = self.state_for(project, path)
+        for each in before:
+            state = self.opener.load(OpenLibrary(name=each), state).state
+        row = self.projects.rows.get(project or "")
+        opening = self.opener.open(OpenLibrary(name=path), state, project=project, what=self.opener.short(path),
+                                   phase="module", may_fail=row.modules_may_fail if row else None)
+        made = [opening, *self.opener.at_load(opening)]
+        yield from made
+        yield from self.opener.at_first_use(made, made[-1].outcome.attempted)
+
+    def state_for(self, project: str | None, path: str) -> ProcessState:
+        """After the imports of what a module's project requires; of torch too, where its file needs that."""
         file = self.files.at(path)
         elf = file.elf if isinstance(file, FileAt) else None
-        needs_torch = isinstance(elf, ElfObject) and any(name.startswith(OF_TORCH) for name in elf.needed)
-        state = self.imported(self.projects.first(project, ("torch",) if needs_torch else ()))[0]
-        for each in before:
-            state = self.simulator.load(OpenLibrary(name=each), state).state
-        opening = self.opening(project, what, "module", OpenLibrary(name=path), state, None)
-        yield opening
-        made = [opening, *self.at_load(opening)]
-        yield from made[1:]
-        yield from self.at_first_use(made, made[-1].outcome.attempted)
+        torch = ("torch",) if isinstance(elf, ElfObject) and any(each.startswith(OF_TORCH) for each in elf.needed) \
+            else ()
+        first = self.projects.first(project, torch)
+        return self.imported((*first, project) if project in self.projects.rows and project else first)[0]
 
     def remember(self, project: str | None, opening: Opening) -> None:
         """Which libraries are there once this module is imported."""
         for number in opening.outcome.loaded:
             soname = opening.outcome.attempted.objects[number].elf.soname
             if soname is not None:
-                self._providers.setdefault(soname, []).append((project, opening.request.name))
+                self._modules_with.setdefault(soname, []).append((project, opening.request.name))
 
     def after_siblings(self, project: str | None, made: tuple[Opening, ...]) -> Iterator[Opening]:
         """A module again, after modules of its project, or of what that requires, which load what it misses."""
-        opening = made[0]
-        missing = {each.name for each in opening.outcome.failures if isinstance(each, MissingLibrary)}
         family = {project, *(self.projects.closure(project) if project is not None else ())}
-        before = [path for name in sorted(missing)
-                  for owner, path in self._providers.get(name, ())[:1] if owner in family]
+        before = [path for name in missing_names(made[0])
+                  for path in [path for owner, path in self._modules_with.get(name, ()) if owner in family][:1]]
         if before:
-            made = tuple(self.module(project, opening.request.name, opening.what, before))
-        own = {each.path.rpartition("/")[2] for each in self.situation.environment.shared_objects
-               if self.projects.project_of(each) in family} if project is not None else set()
-        missing = {each.name for each in made[0].outcome.failures if isinstance(each, MissingLibrary)}
-        if missing and missing <= own:
+            made = tuple(self.module(project, made[0].request.name, before))
+        missing = missing_names(made[0])
+        if missing and project is not None and all(name in self.names_of(family) for name in missing):
             made = (replace(made[0], may_fail=OPENED_BY_CODE), *made[1:])
         yield from made
 
-    # --- what libraries open by name ---
+    def names_of(self, family: set[str | None]) -> frozenset[str]:
+        """Names of the shared objects of some projects."""
+        return frozenset(each.path.rpartition("/")[2] for each in self.situation.environment.shared_objects
+                         if self.projects.project_of(each) in family)
 
-    def at_load(self, opening: Opening) -> list[Opening]:
-        """What the constructors of newly mapped objects open by name, and so on."""
-        made, ahead, state = list[Opening](), [opening], opening.outcome.attempted
-        while ahead:
-            outcome = ahead.pop(0).outcome
-            for number in outcome.loaded:
-                caller = outcome.attempted.objects[number]
-                for row in self.named.rows(caller):
-                    for name in row.names if row.when == "load" else ():
-                        made.append(self.by_name(opening, row, name, number, state))
-                        ahead.append(made[-1])
-                        state = made[-1].outcome.attempted
-        return made
 
-    def at_first_use(self, openings: list[Opening], state: ProcessState) -> list[Opening]:
-        """What newly mapped objects open by name once they are used; the same answer is given once."""
-        made, ahead = list[Opening](), list(openings)
-        while ahead:
-            opening = ahead.pop(0)
-            for number in opening.outcome.loaded:
-                for row in self.named.rows(opening.outcome.attempted.objects[number]):
-                    for name in row.names if row.when != "load" else ():
-                        found = self.by_name(opening, row, name, number, state)
-                        state = found.outcome.attempted
-                        if self.is_new(found):
-                            made.append(found)
-                            ahead.append(found)
-        return made
+class NoOwners:
+    """Fills situation.Owners for questions that are not about owners."""
 
-    def by_name(self, opening: Opening, row: OpenedByName, name: str, number: int, state: ProcessState) -> Opening:
-        """One dlopen by name, by the object of this number."""
-        caller = opening.outcome.attempted.objects[number]
-        what = f"{caller.elf.soname or self.short(caller.path)} opens {name}"
-        request = OpenLibrary(name=name, caller=caller.identity)
-        may_fail = f"optional: {row.why}" if row.optional else opening.may_fail
-        phase = opening.phase if row.when == "load" else "first use"
-        return self.opening(opening.project, what, phase, request, state, may_fail)
+    def owners(self, path: str) -> tuple[Owner, ...]:
+        return ()
 
-    def is_new(self, opening: Opening) -> bool:
-        """Whether this caller has not yet been given this answer, in the import of another project."""
-        outcome = opening.outcome
-        answer = outcome.attempted.objects[outcome.opened].identity if outcome.opened is not None else "nothing"
-        key = (opening.request.caller or "", opening.request.name,
-               f"{answer} {[each.message() for each in outcome.failures]}")
-        new = key not in self._named_before
-        self._named_before.add(key)
-        return new
 
-    # --- one dlopen ---
+def cuda_of_torch(situation: Situation, libraries: Libraries, files: Files) -> str | None:
+    """The CUDA that the environment's torch was built for: "12.1", "cpu"; None where it is unknown."""
+    def no_matrix() -> Matrix:
+        raise NotImplementedError
 
-    def opening(self, project: str | None, what: str, phase: str, request: OpenLibrary, state: ProcessState,
-                may_fail: str | None) -> Opening:
-        """One dlopen from a state."""
-        outcome = self.simulator.load(request, state)
-        if not self.start.objects:          # no interpreter: who provides Python's own symbols is not known
-            outcome = replace(outcome, failures=tuple(
-                each for each in outcome.failures
-                if not (isinstance(each, MissingSymbol) and each.name.startswith(PYTHON_SYMBOLS))))
-        return Opening(project=project, what=what, phase=phase, request=request, outcome=outcome, may_fail=may_fail)
+    view = View(situation=situation, libraries=libraries, load_matrix=no_matrix, files=files, installed=NoOwners(),
+                start=ProcessState(), openings=())
+    found = installed_torch(view)
+    return found.cuda if found else None
 
-    def short(self, path: str) -> str:
-        """A path below its site folder."""
-        inside = [each.path for each in self.situation.environment.sites if path.startswith(f"{each.path}/")]
-        return path[len(max(inside, key=len)) + 1:] if inside else path
+
+def missing_names(opening: Opening) -> tuple[str, ...]:
+    """Libraries that an opening does not find."""
+    return tuple({each.name: None for each in opening.outcome.failures if isinstance(each, MissingLibrary)})
 
 
 def find_undecided_imports(view: View) -> Iterator[Undecided]:
     """What cannot be told of the imports of this environment."""
-    environment = view.environment
-    if environment.python is None:
+    if view.environment.python is None:
         yield Undecided(subject="imports", reason="the prefix has no Python: what an import loads cannot be told")
     elif not view.start.objects:
         yield Undecided(subject="imports", reason="the environment's interpreter is not there: what it maps at its "

@@ -33,15 +33,10 @@ class Projects:
 
     @cached_property
     def requires(self) -> Mapping[str, tuple[str, ...]]:
-        """Installed projects that each one requires, extras left out; for one with a row also what comes first."""
-        found = {}
-        for name, distribution in self.distributions.items():
-            names = dict.fromkeys(required_names(distribution.requires))
-            row = self.rows.get(name)
-            names |= dict.fromkeys(row.after if row else ())
-            names.pop(name, None)
-            found[name] = tuple(each for each in names if each in self.distributions)
-        return found
+        """Installed projects that each one requires, extras left out."""
+        return {name: tuple(each for each in dict.fromkeys(required_names(distribution.requires))
+                            if each in self.distributions and each != name)
+                for name, distribution in self.distributions.items()}
 
     def closure(self, project: str) -> frozenset[str]:
         """All installed projects that one requires, directly or not; without itself. Cycles do no harm."""
@@ -73,11 +68,20 @@ class Projects:
         return tuple(done)
 
     def first(self, project: str | None, also: Iterable[str] = ()) -> tuple[str, ...]:
-        """Projects with a row whose import comes before that of `project`, in their order."""
-        wanted = set(self.closure(project)) if project is not None else set()
-        for each in also:
-            wanted |= {each, *self.closure(each)}
-        return tuple(each for each in self.order if each in wanted and each in self.rows and each != project)
+        """Projects with a row whose import comes before that of `project`, in their order.
+
+        A row says itself what is imported before; other packages may import all that they require.
+        """
+        wanted = dict.fromkeys(also)
+        if project in self.rows:
+            wanted |= dict.fromkeys(self.rows[project].after)
+        elif project is not None:
+            wanted |= dict.fromkeys(self.closure(project))
+        found = dict[str, None]()
+        for each in sorted((each for each in wanted if each in self.rows), key=torch_first):
+            found |= dict.fromkeys((*self.first(each), each))
+        found.pop(project or "", None)
+        return tuple(found)
 
     @cached_property
     def modules(self) -> Mapping[str | None, tuple[SharedObject, ...]]:
@@ -121,6 +125,11 @@ class Projects:
             if each.conda_package is not None:
                 found[each.conda_package].append(each.name)
         return {package: tuple(names) for package, names in found.items()}
+
+
+def torch_first(project: str) -> tuple[bool, str]:
+    """An order of imports: most that is imported together with torch is imported after it."""
+    return project != "torch", project
 
 
 def required_names(requires: Iterable[str]) -> Iterator[str]:

@@ -5,7 +5,8 @@ They stand apart from `Matrix`: whoever looks at an environment reads these two 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from stackfix.matrix.faults import Faults
@@ -72,6 +73,7 @@ def _opened(group: Row, origins: Origins) -> Iterable[OpenedByName]:
         yield OpenedByName(
             library=library,
             versions=row.optional("versions", "specifier"),
+            cuda=row.optional("cuda", "specifier"),
             names=row.words("names", "text"),
             when=row.chosen("when", ("load", "first use"), "first use"),
             optional=row.optional_flag("optional"),
@@ -87,32 +89,73 @@ def parse_imports(document: dict[str, object], faults: Faults) -> tuple[ImportLo
     """What imports open, in file order. Of two rows that hold for one release the first counts."""
     top = Row(document, "", faults)
     origins = Origins(top, faults)
-    found: list[ImportLoads] = []
-    for group in top.rows("import", name_by="project"):
-        project = group.text("project", "name")
-        module = group.optional("module", "name") or project
-        after = group.words("after", "name", needed=False)
-        source, confidence = origins.of(group)
-        for row in group.rows("rows", name_by="versions"):
-            row_source, row_confidence = origins.of(row, source, confidence)
-            found.append(ImportLoads(
-                project=project, module=module, versions=row.optional("versions", "specifier"), after=after,
-                steps=tuple(_step(step) for step in row.rows("steps", name_by="file")), source=row_source,
-                confidence=row_confidence,
-            ))
-            row.done()
-        group.done()
+    preloads = {}
+    for row in top.rows("preload", name_by="name", needed=False):
+        preload = _preload(row)
+        if preload.name in preloads:
+            row.fault("given twice")
+        preloads[preload.name] = preload
+    found = tuple(each for group in top.rows("import", name_by="project")
+                  for each in _imports(group, origins, preloads))
     top.done()
-    return tuple(found)
+    return found
 
 
-def _step(row: Row) -> ImportStep:
-    step = ImportStep(
-        file=row.text("file"),
-        to_global=row.optional_flag("to_global"),
-        now=row.optional_flag("now", default=True),
-        when=row.chosen("when", ("always", "failed", "first use"), "always"),
-        may_fail=row.optional("may_fail"),
-    )
+@dataclass(frozen=True, slots=True)
+class Preload:
+    """A list of libraries that several rows open: patterns of each, and whether it may be absent."""
+
+    name: str
+    libraries: tuple[tuple[tuple[str, ...], bool], ...]
+
+
+def _preload(row: Row) -> Preload:
+    """`folders` are patterns in which `{}` is the folder of a library; libraries are written "folder file"."""
+    name = row.text("name")
+    folders = row.words("folders", "text")
+    libraries = []
+    for key, optional in (("libraries", False), ("optional", True)):
+        for line in row.lines(key, "text", needed=not optional):
+            folder, _, file = line.partition(" ")
+            libraries.append((tuple(f"{each.replace('{}', folder)}/{file}" for each in folders), optional))
     row.done()
-    return step
+    return Preload(name, tuple(libraries))
+
+
+def _imports(group: Row, origins: Origins, preloads: Mapping[str, Preload]) -> Iterator[ImportLoads]:
+    """The rows of one project."""
+    project = group.text("project", "name")
+    module = group.optional("module", "name") or project
+    after, then = (group.words(key, "name", needed=False) for key in ("after", "then"))
+    modules_may_fail = group.optional("modules_may_fail")
+    source, confidence = origins.of(group)
+    for row in group.rows("rows", name_by="versions"):
+        row_source, row_confidence = origins.of(row, source, confidence)
+        steps = row.rows("steps", name_by="file", needed=False)
+        yield ImportLoads(
+            project=project, module=module, versions=row.optional("versions", "specifier"), after=after, then=then,
+            steps=tuple(each for step in steps for each in _steps(step, preloads)), modules_may_fail=modules_may_fail,
+            source=row_source, confidence=row_confidence,
+        )
+        row.done()
+    group.done()
+
+
+def _steps(row: Row, preloads: Mapping[str, Preload]) -> Iterator[ImportStep]:
+    """A step; one for each library of a list."""
+    when = row.chosen("when", ("always", "failed", "loaded", "first use"), "always")
+    given, skip, may_fail = row.optional("given"), row.optional_flag("skip"), row.optional("may_fail")
+    if given is not None and when != "loaded":
+        row.fault('"given" is for steps with when = "loaded"')
+    if row.has("preload"):
+        name = row.text("preload")
+        if name not in preloads:
+            row.fault(f"no [[preload]] is called {name!r}")
+        for patterns, optional in preloads[name].libraries if name in preloads else ():
+            yield ImportStep(file=patterns[0], also=patterns[1:], when=when, given=given, skip=skip or optional,
+                             may_fail=may_fail)
+    else:
+        yield ImportStep(file=row.text("file"), also=row.words("also", "text", needed=False),
+                         to_global=row.optional_flag("to_global"), now=row.optional_flag("now", default=True),
+                         when=when, given=given, skip=skip, may_fail=may_fail)
+    row.done()

@@ -26,7 +26,8 @@ class OpenedByName:
 
     library: str                    # soname pattern of the caller: "libcudnn.so.9"
     versions: str | None            # specifier of the caller's own version; None: all
-    names: tuple[str, ...]          # in order
+    cuda: str | None = None         # specifier of the CUDA that the caller is for; None: any
+    names: tuple[str, ...]          # in order; `{cuda}` is the major of that CUDA
     when: str                       # "load", or "first use": after the import, when the function is first called
     optional: bool                  # the caller does without it
     why: str                        # what it is for: "convolution engines"
@@ -36,12 +37,20 @@ class OpenedByName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportStep:
-    """One dlopen of a package's import."""
+    """One dlopen of a package's import. `{cuda}` in a pattern is the major of torch's CUDA, `{cuda-digits}` "121"."""
 
-    file: str                       # pattern below a site folder ("torch/lib/libtorch_global_deps.so"), or a soname
+    # Pattern below a site folder: "torch/lib/libtorch_global_deps.so", "flash_attn_2_cuda.*.so"; else a soname, which
+    # has neither slash nor wildcard.
+    file: str
+    also: tuple[str, ...] = ()      # patterns that are tried in the same site folder where `file` is not there
     to_global: bool = False         # RTLD_GLOBAL
     now: bool = True
-    when: str = "always"            # "always"; "failed": only if the step before failed; "first use"
+    # "always"; "first use": after the import; "failed": only if the last step that is always done failed, and names one
+    # of the libraries of these steps; "loaded": only if it did not fail. Several of the latter in a row end, unnoticed,
+    # at the first that fails.
+    when: str = "always"
+    given: str | None = None        # of "loaded": pattern of a path that must be mapped by then
+    skip: bool = False              # a file that is not there is passed over
     may_fail: str | None = None     # why a failure harms nobody: "only for FFmpeg 4"
 
 
@@ -53,7 +62,9 @@ class ImportLoads:
     module: str                     # the import name: "torch"
     versions: str | None            # specifier; None: all
     after: tuple[str, ...]          # projects whose import comes first: ("torch",)
+    then: tuple[str, ...] = ()      # projects that it imports itself, at its end, where they are installed: ("numpy",)
     steps: tuple[ImportStep, ...]
+    modules_may_fail: str | None = None     # why a failure of its other extension modules harms nobody
     source: str
     confidence: str
 
