@@ -174,7 +174,7 @@ class InOpening:
         if any(each.opening is self.opening and each.requester is requester for each in root.sightings):
             return      # the next of its symptoms
         root.sightings.append(Sighting(opening=self.opening, failure=failure, requester=requester, number=number,
-                                       severity=severity(self.opening, root.family)))
+                                       severity=severity(self.view, self.opening, root.family)))
 
     def symptom(self, key: Key, failure: MissingSymbol) -> None:
         """A symbol that is missing because its library is."""
@@ -275,11 +275,15 @@ def rank(sighting: Sighting) -> int:
     return SEVERITIES.index(sighting.severity)
 
 
-def severity(opening: Opening, family: LibraryFamily | None) -> str:
-    """How bad a failure of an opening is: modules are perhaps never imported, unless they belong to the GPU stack."""
+def severity(view: View, opening: Opening, family: LibraryFamily | None) -> str:
+    """How bad a failure of an opening is: modules are perhaps never imported, unless they belong to the GPU stack.
+
+    A file that was named to be judged is asked for.
+    """
     if opening.may_fail is not None:
         return "note"
-    return "error" if opening.phase in {"import", "first use"} or family is not None else "warning"
+    asked = opening.phase in {"import", "first use"} or opening.request.name in view.situation.extra
+    return "error" if asked or family is not None else "warning"
 
 
 def is_driver(view: View, name: str) -> bool:
