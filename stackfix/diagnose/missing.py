@@ -46,8 +46,8 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
         elif copy := reachable_copy(view, fault):
             groups.setdefault(fault.requester.identity if fault.requester else fault.opening.what, []).append(
                 (fault, copy))
-        elif not has_foreign_copy(view, fault) and not is_about_torch(view, fault):
-            yield nowhere(view, fault)
+        elif fault.severity != "note" and not has_foreign_copy(view, fault) and not is_about_torch(view, fault):
+            yield nowhere(view, fault)      # what is optional and was never there is no fault
     for group in groups.values():
         yield unreachable(view, group)
 
@@ -61,7 +61,8 @@ def is_told_elsewhere(view: View, fault: Fault) -> bool:
         return True
     if any(each.link is not None and each.path in tried for each in view.environment.shared_objects):
         return True
-    return bool(BARE.fullmatch(fault.name)) and alias_of(view, fault.opening, failure) is not None
+    return bool(BARE.fullmatch(fault.name)) and (
+        is_driver(view, fault.name) or alias_of(view, fault.opening, failure) is not None)
 
 
 def tried_paths(fault: Fault) -> set[str]:
