@@ -164,6 +164,27 @@ def test_compiled_files_come_and_go(tmp_path: Path) -> None:
     assert [each.path for each in environment.shared_files] == [f"{SP}/a/a.py"]
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_compiled_file_that_a_wheel_ships_is_compiled_anew(tmp_path: Path, *, deep: bool) -> None:
+    site = plain_venv(tmp_path)
+    path = "a/__pycache__/a.cpython-311.pyc"
+    write(site, path, b"compiled by this interpreter")
+    dist_info(site, "demo", "1", record=f"{path},sha256={'A' * 43},3\n")
+    assert faults(look("/venv", root=Root(str(tmp_path)), deep=deep)) == []
+
+
+def test_a_size_that_the_folder_cannot_tell_is_asked_of_the_file(tmp_path: Path) -> None:
+    """A link in a file's place, and a file of two owners."""
+    site = plain_venv(tmp_path)
+    write(site, "a/real.py", b"12345")
+    write(site, "a/both.py", b"123")
+    link(site, "a/link.py", "real.py")
+    dist_info(site, "demo", "1", record="a/link.py,,5\na/both.py,,3\na/real.py,,5\n")
+    dist_info(site, "other", "1", record="a/both.py,,4\na/link.py,,4\n")
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert faults(environment) == [("size", "a/both.py", "other"), ("size", "a/link.py", "other")]
+
+
 def test_conda_is_judged_by_its_own_record(tmp_path: Path) -> None:
     prefix = tmp_path / "env"
     body = b"x = 1\n"

@@ -72,22 +72,29 @@ class InstalledFiles:
         real_bases = tuple(filter(None, (self.folders.real(each) for each in allowed)))
         judge = Judge(self.root, self.folders, real_bases, deep=deep)
         found = list(self._faults)
-        for path, claim in told(self._claims, progress) if progress else self._claims.items():
-            if path in self._more or not judge.is_plainly_right(path, claim):
-                found += filter(None, (judge.fault(path, each) for each in self.claims(path)
-                                       # a distribution strips and moves files of wheels; its own tools judge them
-                                       if each[0].manager != "system"))
+        judged = self._claims if deep else self._doubtful(judge)
+        for path in told(self._claims, progress) if deep and progress else judged:
+            found += filter(None, (judge.fault(path, each) for each in self.claims(path)
+                                   # a distribution strips and moves files of wheels; its own tools judge them
+                                   if each[0].manager != "system"))
         if judge.outside_links:
             reason = f"is a link that leads out of the prefix, as {judge.outside_links} files are"
             notes.append(Note(path=judge.first_outside, reason=reason))
         return tuple(limited(sorted(found, key=lambda each: (each.path, each.owner)), notes))
 
+    def _doubtful(self, judge: Judge) -> Iterable[str]:
+        """Paths that are not plain files of the size that their only owner states, and so need a closer look."""
+        sizes = judge.sizes({path[:path.rindex("/")] for path in self._claims})
+        found = [path for path, claim in self._claims.items()
+                 if (size := sizes.get(path)) is None or (size != claim[1] and claim[1] is not None)]
+        return dict.fromkeys((*found, *self._more))
 
-def told(claims: Mapping[str, Claim], progress: Progress) -> Iterator[tuple[str, Claim]]:
-    """The claims, while `progress` is told of their bytes."""
+
+def told(claims: Mapping[str, Claim], progress: Progress) -> Iterator[str]:
+    """The claims' paths, while `progress` is told of their bytes."""
     done, total = 0, sum(size or 0 for _, size, _ in claims.values())
     for path, claim in claims.items():
         progress(done, total)
-        yield path, claim
+        yield path
         done += claim[1] or 0
     progress(total, total)

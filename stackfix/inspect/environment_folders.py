@@ -6,6 +6,8 @@ import os
 
 from stackfix.inspect.places import Root, reason_of
 
+COMPILED = (".pyc", ".pyo")
+
 
 class Folders:
     """Listings by real folder; links are resolved in the folder's path, not in the names it holds."""
@@ -31,6 +33,28 @@ class Folders:
         if entry is not None and entry.is_dir(follow_symlinks=False):
             return f"{above.rstrip('/')}/{name}"
         return self.root.find(f"{above}/{name}") if entry is None or entry.is_symlink() else None
+
+    def sizes(self, folder: str, real: str) -> dict[str, int]:
+        """Sizes of the plain files of a folder, by their paths below `folder`; compiled ones are not asked: 0.
+
+        Asked below the open folder: the kernel need not find the way to it again for each of 15,000 files.
+        """
+        names = [name for name, entry in self.listing(real).items() if entry.is_file(follow_symlinks=False)]
+        found, start, stat = dict[str, int](), f"{folder}/", os.stat
+        try:
+            descriptor = os.open(self.root.host(real), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return found
+        try:
+            for name in names:
+                try:
+                    found[start + name] = 0 if name.endswith(COMPILED) else stat(name, dir_fd=descriptor,
+                                                                                 follow_symlinks=False).st_size
+                except OSError:     # gone since
+                    continue
+        finally:
+            os.close(descriptor)
+        return found
 
     def listing(self, real: str) -> dict[str, os.DirEntry[str]]:
         """Names in a folder without links in its path; none where it cannot be read."""

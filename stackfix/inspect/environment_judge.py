@@ -26,22 +26,15 @@ class Judge:
         self._place: dict[str, dict[str, os.DirEntry[str]] | None] = {}
         self._told: set[tuple[str, Owner]] = set()
         self.outside_links, self.first_outside = 0, ""
-        self._last: str | None = None
-        self._names: dict[str, os.DirEntry[str]] = {}
 
-    def is_plainly_right(self, path: str, claim: Claim) -> bool:
-        """Whether a file is there with its size: the quick answer for nearly all of them."""
-        folder, _, name = path.rpartition("/")
-        if folder != self._last:    # a RECORD lists folder by folder
-            self._last, self._names = folder, self.place(folder) or {}
-        entry = self._names.get(name)
-        if entry is None or self.deep:
-            return False
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            return False
-        return stat.S_ISREG(status.st_mode) and (claim[1] is None or claim[1] == status.st_size)
+    def sizes(self, folders: Iterable[str]) -> dict[str, int]:
+        """Sizes of the plain files in those folders that really lie inside: enough to judge nearly all claims."""
+        found: dict[str, int] = {}
+        for folder in folders:
+            real = self.folders.real(folder) if self.place(folder) else None
+            if real is not None:
+                found |= self.folders.sizes(folder, real)
+        return found
 
     def place(self, folder: str) -> dict[str, os.DirEntry[str]] | None:
         """Names in the folder; None where it really lies outside."""
@@ -103,6 +96,8 @@ class Judge:
         return fault("outside", folder, owner, found=self.folders.real(folder))
 
     def content_fault(self, path: str, claim: Claim, size: int) -> FileFault | None:
+        if path.endswith(PASSING):
+            return None
         owner, _, written = claim
         sha256 = hexadecimal(written) if self.deep else None
         wrong = size_fault(path, claim, size)

@@ -70,14 +70,21 @@ def walk(files: InstalledFiles, folder: Searched, notes: list[Note]) -> Iterator
             return
         if foreign and depth and OTHER_ENVIRONMENT & names.keys():
             continue
-        for name, entry in sorted(names.items()) if foreign else names.items():
-            if entry.is_dir(follow_symlinks=False):
-                if depth < MAX_DEPTH and is_worth_entering(name, foreign=foreign):
-                    ahead.append((f"{here}/{name}", depth + 1, foreign))
-            elif ".so" in name and SHARED_OBJECT.fullmatch(name) and (entry.is_symlink() or entry.is_file()):
-                yield here, entry
-            elif follows_links and depth < MAX_DEPTH and entry.is_symlink():
-                linked.append((f"{here}/{name}", depth + 1, True))
+        names = dict(sorted(names.items())) if foreign else names
+        if depth < MAX_DEPTH:
+            ahead += [(f"{here}/{name}", depth + 1, foreign) for name, entry in names.items()
+                      if entry.is_dir(follow_symlinks=False) and is_worth_entering(name, foreign=foreign)]
+            linked += [(f"{here}/{name}", depth + 1, True) for name, entry in names.items()
+                       if entry.is_symlink() and not is_shared_object(name)] if follows_links else ()
+        for name in names:
+            if is_shared_object(name):
+                entry = names[name]
+                if entry.is_symlink() or entry.is_file():
+                    yield here, entry
+
+
+def is_shared_object(name: str) -> bool:
+    return ".so" in name and SHARED_OBJECT.fullmatch(name) is not None
 
 
 def pop_first(linked: list[Ahead]) -> Ahead:

@@ -6,7 +6,7 @@ import errno
 import json
 import re
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stackfix.inspect.environment_records import Distribution, Note, Origin
@@ -149,12 +149,25 @@ def parse_record(content: bytes) -> tuple[list[Row], int]:
     """
     if content.count(b"\n") > MAX_ROWS:
         raise OSError(errno.EFBIG, f"has more than {MAX_ROWS} lines")
-    rows: list[Row] = []
-    wrong = 0
     # surrogateescape: names must equal those that the disk gives, whatever their bytes
-    for line in content.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n"):
-        if not line:
-            continue
+    text = content.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    lines = [line for line in text.split("\n") if line]
+    if '"' not in text and "\0" not in text:
+        try:
+            rows = [(path, digest or None, int(size) if size else None)
+                    for path, digest, size in [line.rsplit(",", 2) for line in lines]]
+        except ValueError:      # a line that is no row, or no number: found one by one
+            pass
+        else:
+            if all(row[0] for row in rows):
+                return rows, 0
+    return parse_lines(lines)
+
+
+def parse_lines(lines: Iterable[str]) -> tuple[list[Row], int]:
+    """Rows of lines of which some are quoted or wrong, and how many are wrong."""
+    rows, wrong = list[Row](), 0
+    for line in lines:
         path, digest, size = line.rsplit(",", 2) if '"' not in line and line.count(",") > 1 else split_quoted(line)
         try:
             number = int(size) if size else None
