@@ -49,8 +49,8 @@ def test_what_is_as_installed_is_no_finding(world: World) -> None:
     assert damage(world.view()) == []
 
 
-def test_a_missing_library_that_an_import_needs(world: World) -> None:
-    finding = only(damage(world.remove(MAIN).view()))
+def test_missing_files_of_which_an_import_needs_one(world: World) -> None:
+    finding = only(damage(world.remove(MAIN).remove("nvidia/cudnn/include/cudnn.h").view()))
     assert (finding.code, finding.severity, finding.level) == ("SF702", "error", "cudnn")
     assert finding.culprit.path == world.inside(MAIN)
     assert finding.culprit.package == "nvidia-cudnn-cu12 9.1.0.70"
