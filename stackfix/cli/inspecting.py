@@ -27,6 +27,7 @@ from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, LoaderMac
 from stackfix.matrix.libraries import load_libraries
 
 if TYPE_CHECKING:
+    from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
     from stackfix.matrix.records import Matrix
 
 HWCAPS = "glibc-hwcaps/"
@@ -90,7 +91,7 @@ def open_view(asked: Asked, progress: Progress | None = None) -> Iterator[View]:
     def simulated(environment: Environment, files: Files, installed: Owners) -> View:
         situation = Situation(environment=environment, machine=machine, loader=loader_environment(asked, loader),
                               configured=read_conf(asked.root), extra=asked.extensions)
-        return simulate(situation, files, installed)
+        return replace(simulate(situation, files, installed), archs=lambda path: read_archs(path, asked.root))
 
     if not asked.wheels:
         yield simulated(environment, files, installed)
@@ -150,6 +151,13 @@ def read_matrix() -> Matrix:
     from stackfix.matrix.load import load_matrix
 
     return load_matrix()
+
+
+def read_archs(path: str, root: Root) -> GpuArchs | UnreadableFatbin | None:
+    """The GPU code of a file."""
+    from stackfix.inspect.fatbin import read_gpu_archs
+
+    return read_gpu_archs(path, root)
 
 
 def must_be_shared_object(files: DiskFiles, path: str) -> None:
