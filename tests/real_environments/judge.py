@@ -28,11 +28,10 @@ def judge_broken(scenario: Scenario, answer: Answer, told: Told, workshop: Works
     finding = found[0]
     assert finding["severity"] == "error", finding
     judge_requester(finding, root.requester, made)
-    symbols = {each.partition("@")[0].partition(",")[0] for each in finding["symbols"]}
-    if root.among:
-        assert root.among <= symbols, finding
-    else:
-        assert symbols == root.symbols, finding
+    symbols = set(finding["symbols"])
+    assert len(symbols) == len(finding["symbols"]), finding
+    assert root.among <= symbols, finding
+    assert root.symbols is None or symbols == root.symbols, finding
     assert set(SYMBOL.findall(told.error or "")) <= symbols, (told.error, finding)
     assert {each["code"] for each in answer.loud} <= {root.code, *scenario.beside}, answer.told()
     assert finding["summary"]

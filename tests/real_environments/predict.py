@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stackfix.cli.inspecting import Asked, view_of
+from stackfix.cli.inspecting import Asked, open_view
 from stackfix.diagnose.loader import Simulator
 from stackfix.diagnose.records import MissingLibrary, OpenLibrary, ProcessState
 from stackfix.diagnose.situation import View
@@ -21,17 +21,18 @@ def predicted_map(workshop: Workshop, made: Made, told: Told, **variables: str) 
     Of the child's word only the extension modules of others are taken (which of numpy's and the standard library's
     modules Python code imports is no question to a loader); each is one more dlopen.
     """
-    view = view_of(Asked(root=Root(), environ=workshop.quiet(**variables), cwd=str(workshop.folder), python=None,
-                         prefix=str(made.prefix), extensions=(), deep=False))
-    assert view.start.objects, "the interpreter's own start was not simulated"
-    state = after_import(view, "torch")
-    simulator = Simulator(view.situation.loader, view.files)
-    for name, file in told.modules:
-        if name.partition(".")[0] not in OF_TORCH:
-            outcome = simulator.load(OpenLibrary(name=file), state)
-            assert outcome.failure is None, outcome.failure.message()
-            state = outcome.state
-    return frozenset(str(Path(each.real_path).resolve()) for each in state.objects)
+    asked = Asked(root=Root(), environ=workshop.quiet(**variables), cwd=str(workshop.folder), prefix=str(made.prefix),
+                  python=None, extensions=(), wheels=(), deep=False)
+    with open_view(asked) as view:
+        assert view.start.objects, "the interpreter's own start was not simulated"
+        state = after_import(view, "torch")
+        simulator = Simulator(view.situation.loader, view.files)
+        for name, file in told.modules:
+            if name.partition(".")[0] not in OF_TORCH:
+                outcome = simulator.load(OpenLibrary(name=file), state)
+                assert outcome.failure is None, outcome.failure.message()
+                state = outcome.state
+        return frozenset(str(Path(each.real_path).resolve()) for each in state.objects)
 
 
 def after_import(view: View, project: str) -> ProcessState:

@@ -43,7 +43,7 @@ class Root:
     path: str | None = None
     package: str | None = None
     requester: str | None = None    # relative to the site folder
-    symbols: frozenset[str] = frozenset()   # all that it names; empty: none
+    symbols: frozenset[str] | None = None   # all that it names; None: whatever it names
     among: frozenset[str] = frozenset()     # symbols that are among those it names
 
 
@@ -128,7 +128,7 @@ PART_DELETED = Scenario(
 OTHER_CUDNN = Scenario(
     name="cuDNN 9 over cuDNN 8", base=TORCH_231, broken=put("nvidia-cudnn-cu12==9.1.0.70"),
     cured=put_again("nvidia-cudnn-cu12==8.9.2.26"),
-    root=Root(code="SF401", package="nvidia-cudnn-cu12 9.1.0.70", requester="torch/lib/libtorch_global_deps.so"),
+    root=Root(code="SF401", package="nvidia-cudnn-cu12 9.1.0.70", requester="torch/lib/libtorch_python.so"),
     error=r"libcudnn\.so\.8: cannot open shared object file")
 VLLM_FLASH_ATTN = Scenario(
     name="vllm-flash-attn built for another torch", base=TORCH_231, broken=put("vllm-flash-attn==2.5.6"),
@@ -144,7 +144,8 @@ XFORMERS = Scenario(
 HALF_UNINSTALLED = Scenario(
     name="CUDA 12 and 13 stacks, the former uninstalled", base=TORCH_CU13, broken=two_stacks_and_one_taken_out,
     cured=put_again(*OWN_CU13),
-    root=Root(code="SF702", path="nvidia/cudnn/lib/libcudnn.so.9", package="nvidia-cudnn-cu13 9.20.0.48"),
+    root=Root(code="SF401", path="nvidia/cudnn/lib/libcudnn.so.9", package="nvidia-cudnn-cu13 9.20.0.48",
+              requester="torch/lib/libtorch_python.so"),
     error=r"libcudnn\.so\.9: cannot open shared object file")
 
 WITH_ONE_TORCH = (SHADOWED, TOO_OLD, PART_DELETED)

@@ -75,12 +75,14 @@ def write_wheels(folder: Path) -> Path:
 
 
 def plain() -> Iterator[Wheel]:
-    """Projects without compiled files, whatever they are in truth."""
-    for pin in ("cuda-bindings 13.0.3", "filelock 3.15", "fsspec 2024.6", "jinja2 3.1", "networkx 3.3", "numpy 1.26.4",
-                "setuptools 81.0", "sympy 1.13.3", "triton 2.3.1", "triton 3.0.0", "triton 3.7.1",
-                "typing-extensions 4.12"):
+    """What torch needs beside CUDA; compiled only where its import opens something."""
+    for pin in ("cuda-bindings 13.0.3", "filelock 3.15", "fsspec 2024.6", "jinja2 3.1", "networkx 3.3",
+                "setuptools 81.0", "sympy 1.13.3", "typing-extensions 4.12"):
         name, _, version = pin.partition(" ")
         yield Wheel(name=name, version=version, files={})
+    yield Wheel(name="numpy", version="1.26.4", files={f"numpy/core/_multiarray_umath.{TAG}.so": lib()})
+    for version in ("2.3.1", "3.0.0", "3.7.1"):
+        yield Wheel(name="triton", version=version, files={"triton/_C/libtriton.so": lib()})
 
 
 def nvidia(pin: str, folder: str, *sonames: str, **libraries: Library) -> Wheel:
@@ -186,13 +188,14 @@ def torches() -> Iterator[Wheel]:
 def torch(version: str, cuda: Sequence[str], cudnn_name: str, major: str, rpath: str, of_cuda: Sequence[str],
           of_cpu: Sequence[str], of_nccl: Sequence[str] = ()) -> Wheel:
     """One torch. Symbols: what its own libraries offer, and what it wants of NCCL."""
-    cudart, cupti = f"libcudart.so.{major}", f"libcupti.so.{major}"
+    cudart, cupti, cusolver = f"libcudart.so.{major}", f"libcupti.so.{major}", f"libcusolver.so.{int(major) - 1}"
     own = {
         "libc10": lib(offers=("_ZN3c105ErrorD1Ev",)),
         "libc10_cuda": lib(needs=("libc10.so", cudart), offers=of_cuda),
         "libtorch_cpu": lib(needs=("libc10.so", cupti, cudart), offers=of_cpu),
         "libtorch_cuda": lib(needs=("libc10_cuda.so", *cuda, cudnn_name, "libnccl.so.2", "libtorch_cpu.so"),
                              wants=("ncclSend", *of_nccl)),
+        "libtorch_cuda_linalg": lib(needs=("libtorch_cuda.so", cusolver)),
         "libtorch": lib(needs=("libtorch_cpu.so", "libtorch_cuda.so")),
         "libtorch_python": lib(needs=("libtorch.so", "libtorch_cuda.so", cudnn_name)),
         "libtorch_global_deps": lib(needs=(cudart,)),
