@@ -39,11 +39,11 @@ def judge_broken(scenario: Scenario, answer: Answer, told: Told, workshop: Works
 
 
 def absolute(path: str | None, workshop: Workshop, made: Made) -> str | None:
-    """A culprit's path as a finding states it."""
+    """The path of a culprit: a stray file beside the environment, else one that is or was in it."""
     if path is None:
         return None
-    inside = made.site / path
-    return str(inside if inside.parent.is_dir() else workshop.folder / path)
+    stray = workshop.folder / path
+    return str(stray if stray.exists() else made.site / path)
 
 
 def is_named(finding: Mapping[str, Any], package: str | None, path: str | None) -> bool:
