@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stackfix.diagnose.abi import check_extensions
+from stackfix.diagnose.damaged import find_unjudged, find_unusable_files
 from stackfix.diagnose.families import find_two_families
 from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
@@ -32,6 +33,8 @@ CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
     find_mixed_origins,
     find_overwritten_files,
     find_damaged_packages,
+    find_unusable_files,
+    find_unjudged,
     find_two_installations,
     find_user_site_first,
     find_broken_links,
