@@ -9,8 +9,9 @@ import pytest
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.library_versions import find_library_versions
-from stackfix.diagnose.missing import find_missing, told_as_missing
+from stackfix.diagnose.missing import find_missing
 from stackfix.diagnose.missing_foreign import find_foreign
+from stackfix.diagnose.missing_told import told_as_missing
 from stackfix.diagnose.shadows import find_shadows
 from stackfix.diagnose.shadows_harmless import find_harmless_shadows
 from stackfix.inspect.machine_records import Undecided
@@ -60,7 +61,7 @@ def test_a_library_that_no_package_has_names_the_wheel(tmp_path: Path) -> None:
     assert finding.cure[0] == "pip install 'nvidia-cuda-cupti-cu12==12.1.105'"
     assert finding.error == really(world) == (
         "libcupti.so.12: cannot open shared object file: No such file or directory")
-    assert finding.symbols == ("cuptiSubscribe",)
+    assert finding.symbols == ()        # they are missing with the library
     assert f"tried: {world.site}/torch/lib/libcupti.so.12 via RPATH of libtorch_cpu.so" in finding.evidence
     assert f"tried: {SYSTEM}/libcupti.so.12 via default folder" in finding.evidence
     assert finding.repairable
@@ -116,25 +117,29 @@ def test_a_part_that_was_deleted(tmp_path: Path) -> None:
     assert finding.requester.path == world.inside(main)
     again = f"{world.prefix}/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu12==8.9.2.26"
     assert finding.cure == (again,)
-    assert told_as_missing(world.view()) == {finding.culprit.path}
+    assert {each.name for each in told_as_missing(world.view())} == {"nvidia-cudnn-cu12"}
 
 
-def test_a_package_of_which_more_is_gone_is_damaged(tmp_path: Path) -> None:
-    world = World(tmp_path).wheel("nvidia-nccl-cu12", "2.19.3", {NCCL: lib(), "nvidia/nccl/include/nccl.h": "//"})
-    world.library(TORCH_CUDA, lib(needs=("libnccl.so.2",), rpath="$ORIGIN/../../nvidia/nccl/lib"))
-    world.remove(NCCL).remove("nvidia/nccl/include/nccl.h").opens(TORCH_CUDA)
-    assert answers(world) == []
-    assert told_as_missing(world.view()) == frozenset()
+def test_all_that_is_gone_of_a_package_is_one_finding(tmp_path: Path) -> None:
+    world = cudnn(World(tmp_path)).wheel("torch", "2.3.1", {TORCH_CUDA: lib(
+        needs=CUDNN8, rpath="$ORIGIN/../../nvidia/cudnn/lib")})
+    for name in CUDNN8:
+        world.remove(f"nvidia/cudnn/lib/{name}")
+    finding = only(world.opens(TORCH_CUDA, project="torch"))
+    assert (finding.code, finding.culprit.path) == ("SF401", world.inside("nvidia/cudnn/lib/libcudnn.so.8"))
+    assert sum(each.startswith("gone: ") for each in finding.evidence) == 3
+    assert finding.error == really(world)
 
 
-def test_optional_parts_are_notes_only_where_they_were_there(tmp_path: Path) -> None:
+def test_optional_parts_are_left_to_the_check_of_packages(tmp_path: Path) -> None:
     main = "nvidia/cudnn/lib/libcudnn.so.8"
     world = cudnn(World(tmp_path)).opens(main)
     for name in ("libcudnn_engines_tensor_ir.so.8", "libcudnn_cnn_infer.so.8"):
         world.opens(name, caller=main, phase="first use", may_fail="optional: an engine")
     assert answers(world) == []
     world.remove("nvidia/cudnn/lib/libcudnn_cnn_infer.so.8")
-    assert [(each.code, each.severity) for each in answers(world) if isinstance(each, Finding)] == [("SF401", "note")]
+    assert answers(world) == []
+    assert told_as_missing(world.view()) == frozenset()
 
 
 def test_what_an_import_tries_otherwise_is_not_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.missing import find_missing
 from stackfix.diagnose.ownership import find_damaged_packages
 from stackfix.diagnose.ownership_copies import find_two_installations, find_user_site_first
 from stackfix.diagnose.ownership_shared import find_overwritten_files
@@ -49,14 +50,22 @@ def test_what_is_as_installed_is_no_finding(world: World) -> None:
     assert damage(world.view()) == []
 
 
-def test_missing_files_of_which_an_import_needs_one(world: World) -> None:
-    finding = only(damage(world.remove(MAIN).remove("nvidia/cudnn/include/cudnn.h").view()))
-    assert (finding.code, finding.severity, finding.level) == ("SF702", "error", "cudnn")
-    assert finding.culprit.path == world.inside(MAIN)
+def test_missing_files_of_which_an_import_needs_one_are_told_as_a_missing_library(world: World) -> None:
+    """SF401 names it, and all else that is gone of the package."""
+    view = world.remove(MAIN).remove("nvidia/cudnn/include/cudnn.h").view()
+    assert damage(view) == []
+    finding = only([each for each in find_missing(view) if isinstance(each, Finding)])
+    assert (finding.code, finding.culprit.package) == ("SF401", "nvidia-cudnn-cu12 9.1.0.70")
+    assert f"gone: {world.inside('nvidia/cudnn/include/cudnn.h')}" in finding.evidence
+
+
+def test_a_missing_library(world: World) -> None:
+    finding = only(damage(world.remove(OPS).view()))
+    assert (finding.code, finding.severity, finding.level) == ("SF702", "warning", "cudnn")
+    assert finding.culprit.path == world.inside(OPS)
     assert finding.culprit.package == "nvidia-cudnn-cu12 9.1.0.70"
     assert finding.requester is not None
-    assert (finding.requester.path, finding.requester.package) == (world.inside(TORCH), "torch 2.4.0")
-    assert finding.error == "libcudnn.so.9: cannot open shared object file: No such file or directory"
+    assert (finding.requester.path, finding.requester.package) == (None, "torch 2.4.0")
     assert "required by torch 2.4.0" in finding.evidence
     assert finding.cure == (
         "reinstall it: /venv/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu12==9.1.0.70",)
@@ -77,6 +86,7 @@ def test_a_missing_library_that_the_one_beside_it_opens(world: World) -> None:
 
 
 def test_half_of_a_package_is_one_finding(world: World) -> None:
+    world.opens_nothing()
     for each in (MAIN, OPS, "nvidia/cudnn/include/cudnn.h"):
         world.remove(each)
     finding = only(damage(world.view()))
@@ -205,7 +215,8 @@ def test_one_half_uninstalled_is_damage_with_a_requester(world: World) -> None:
         each.rmdir()
     view = world.remove(MAIN).remove("nvidia/__init__.py").view()
     assert list(find_overwritten_files(view)) == []
-    finding = only(damage(view))
+    assert damage(view) == []
+    finding = only([each for each in find_missing(view) if isinstance(each, Finding)])
     assert (finding.severity, finding.culprit.package) == ("error", "nvidia-cudnn-cu12 9.1.0.70")
     assert finding.requester is not None
     assert finding.requester.package == "torch 2.4.0"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files
-from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import (
+    GONE,
     Carrier,
     find_carrier,
     gone_files,
     installed_carrier,
-    lost_libraries_only,
 )
 from stackfix.diagnose.missing_unreachable import unreachable
 from stackfix.diagnose.ownership_facts import reinstall
@@ -35,19 +35,22 @@ SHOWN = 16      # places that were tried
 def find_missing(view: View) -> Iterator[Finding | Undecided]:
     """SF401 and SF402; a library of the driver where there is none is undecided."""
     groups: dict[str, list[tuple[Fault, Copy]]] = {}
+    lost: dict[Owner, list[tuple[Fault, FileFault]]] = {}
     for fault in serious(find_faults(view)):
         if fault.category != "missing" or is_told_elsewhere(view, fault):
             continue
         if is_driver(view, fault.name) and not has_driver(view):
             yield undecided_driver(view, fault)
         elif gone := recorded_and_gone(view, fault):
-            if lost_libraries_only(view, gone.owner):
-                yield deleted(view, fault, gone)
+            if fault.severity != "note":
+                lost.setdefault(gone.owner, []).append((fault, gone))
         elif copy := reachable_copy(view, fault):
             groups.setdefault(fault.requester.identity if fault.requester else fault.opening.what, []).append(
                 (fault, copy))
         elif fault.severity != "note" and not has_foreign_copy(view, fault) and not is_about_torch(view, fault):
             yield nowhere(view, fault)      # what is optional and was never there is no fault
+    for files in lost.values():
+        yield deleted(view, sorted(files, key=lambda each: SEVERITIES.index(each[0].severity)))
     for group in groups.values():
         yield unreachable(view, group)
 
@@ -95,28 +98,24 @@ def recorded_and_gone(view: View, fault: Fault) -> FileFault | None:
     return next((each for each in gone if each.path in tried), None) or next(iter(gone), None)
 
 
-def deleted(view: View, fault: Fault, gone: FileFault) -> Finding:
-    """SF401 of a package's own file."""
-    owner = gone.owner
+def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
+    """SF401 of a package's own files, of which the first is needed first."""
+    fault, gone = files[0]
+    owner, more = gone.owner, len(files) - 1
+    others = [each for each in view.environment.file_faults if each.owner == owner and each.kind in GONE]
     return make_finding(
         "SF401", fault.severity, level=level_of(fault),
-        summary=f"{gone.path} of {named(owner)} is gone, and {who_needs(fault)} needs it",
+        summary=f"{gone.path} of {named(owner)} is gone, and {who_needs(fault)} needs it"
+                + (f"; {more} more of its libraries are missed" if more else ""),
         why=f"{owner.name} recorded the file when it was installed. It was deleted since, or went together with "
             f"another package that has a file of the same path.",
         culprit=Culprit(path=gone.path, package=named(owner)), requester=requester_of(view, fault),
-        symbols=fault.symbols, evidence=(*needs_lines(view, fault), f"gone: {gone.path}", *tried_lines(fault)),
+        evidence=(*(line for each, _ in files for line in needs_lines(view, each)),
+                  *(f"gone: {each.path}" for each in others[:SHOWN]),
+                  *((f"and {len(others) - SHOWN} more files of {owner.name}",) if len(others) > SHOWN else ()),
+                  *tried_lines(fault)),
         error=fault.failure.message(), cure=(reinstall(view, owner),),
         why_not=None if view.is_own(gone.path) else f"{gone.path} lies outside of the environment")
-
-
-def told_as_missing(view: View) -> frozenset[str]:
-    """Paths of recorded files whose loss SF401 tells, so that nobody else need."""
-    found = set()
-    for fault in serious(find_faults(view)):
-        gone = recorded_and_gone(view, fault) if fault.category == "missing" else None
-        if gone is not None and lost_libraries_only(view, gone.owner) and not is_told_elsewhere(view, fault):
-            found.add(gone.path)
-    return frozenset(found)
 
 
 # --- copies that no search comes to ---
@@ -155,7 +154,7 @@ def nowhere(view: View, fault: Fault) -> Finding:
         why=why_nowhere(fault, carrier, installed),
         culprit=Culprit(package=named(installed) or (carrier.name if carrier else None),
                         path=None if installed or carrier else fault.name),
-        requester=requester_of(view, fault), symbols=fault.symbols,
+        requester=requester_of(view, fault),
         evidence=(*needs_lines(view, fault), *tried_lines(fault),
                   *(f"not on any search path: {each}" for each in elsewhere(view, fault.name))),
         error=fault.failure.message(), cure=tuple(cures(view, fault, carrier, installed)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ from stackfix.inspect.environment_records import FileFault, Owner
 from stackfix.matrix.library_records import LibraryFamily
 
 GONE = frozenset({"missing", "no-file"})
-LIBRARY = re.compile(r"\.so(?:\.\d+)*$")
 # wheels of CUDA 13 that still carry its number in their name
 NUMBERED = frozenset({"nvidia-nccl", "nvidia-cusparselt", "nvidia-nvshmem", "nvidia-cudnn"})
 
@@ -84,8 +82,3 @@ def gone_files(view: View, name: str) -> tuple[FileFault, ...]:
     return tuple(each for each in view.environment.file_faults
                  if each.kind in GONE and each.path.rpartition("/")[2] == name)
 
-
-def lost_libraries_only(view: View, owner: Owner) -> bool:
-    """Whether libraries are all that is gone of a package. Else the package itself is what is damaged."""
-    faults = [each for each in view.environment.file_faults if each.owner == owner and each.kind != "outside"]
-    return bool(faults) and all(each.kind in GONE and LIBRARY.search(each.path) for each in faults)

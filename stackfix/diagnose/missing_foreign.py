@@ -17,7 +17,7 @@ from stackfix.diagnose.faults_text import (
 from stackfix.diagnose.faults_verdict import Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_carriers import Carrier, gone_files, lost_libraries_only, required_carriers
+from stackfix.diagnose.missing_carriers import Carrier, gone_files, required_carriers
 from stackfix.diagnose.ownership_facts import reinstall
 from stackfix.diagnose.provenance import describe, named, owner_of, trace
 from stackfix.diagnose.records import LoadedObject
@@ -77,7 +77,7 @@ def stand_in(view: View, name: str, requester: LoadedObject | None, opening: Ope
     """What should bring the library; None where the requester is meant to take the system's."""
     gone = next(iter(gone_files(view, name)), None)
     if gone is not None:
-        return StandIn(gone=gone, carrier=None) if lost_libraries_only(view, gone.owner) else None
+        return StandIn(gone=gone, carrier=None)
     family = view.family_of(name)
     if family is None or family.level == "driver":
         return None

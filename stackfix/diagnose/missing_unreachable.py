@@ -32,7 +32,7 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
         summary=f"{limited(names)} {'is' if len(names) == 1 else 'are'} installed where {who_needs(fault)} does not "
                 f"look",
         why=why(view, fault, copy), culprit=Culprit(path=copy.path, package=named(owner_of(view, copy.path))),
-        requester=requester, symbols=tuple(name for each, _ in group for name in each.symbols),
+        requester=requester,
         evidence=tuple(evidence(view, group)), error=fault.failure.message(), loser=copy.path,
         cure=tuple(cures(view, group)), why_not=None if inside else f"{copy.path} is not in the environment's prefix")
 

@@ -9,6 +9,7 @@ from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_told import told_as_missing
 from stackfix.diagnose.ownership_facts import (
     ASIDE,
     CHANGED,
@@ -40,12 +41,13 @@ class Damage:
 
 
 def find_damaged_packages(view: View) -> Iterator[Finding | Undecided]:
-    """SF702: one finding for each package. What has a root of its own (SF701, SF703, SF801) is left to that."""
+    """SF702: one finding for each package. What has a root of its own (SF401, SF701, SF703, SF801) is left to that."""
     facts = facts_of(view)
-    disputed, lost = contested(view), {each.path for each in lost_links(view)}
+    disputed, lost, missed = contested(view), {each.path for each in lost_links(view)}, told_as_missing(view)
     groups: dict[Owner, list[FileFault]] = {}
     for each in view.environment.file_faults:
         elsewhere = each.path in lost or each.owner in facts.twice or (
+            each.kind in GONE and each.owner in missed) or (
             each.kind in CHANGED and each.path in disputed) or (
             each.kind == "broken-link" and is_shared_object(each.path))
         if not elsewhere:
