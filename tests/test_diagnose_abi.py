@@ -73,7 +73,7 @@ def test_flash_attn_257_on_torch_230(tmp_path: Path) -> None:
     assert f"torch has c10::cuda::SetDevice as {DEVICE}Ea" in finding.evidence
     assert finding.cure[0].startswith("stackfix lock --torch 2.3.0 --cuda 12.1 --flash-attn 2.5.8")
     assert "torch2.3cxx11abiFALSE-cp311" in finding.cure[0]
-    assert any(line == "stackfix lock --torch 2.2.2" for line in finding.cure)
+    assert any(line == "stackfix lock --torch 2.2.2 --flash-attn 2.5.7" for line in finding.cure)
     assert finding.repairable
 
 
@@ -98,7 +98,7 @@ def test_vllm_032_beside_torch_221(tmp_path: Path) -> None:
     assert "at::_ops::to_dtype_layout::call" in finding.why
     assert sum(line.startswith(f"{world.site}/vllm/") for line in finding.evidence) == 2
     assert any("torch 2.1 or older" in line for line in finding.evidence)
-    assert "stackfix lock --torch 2.1.2" in finding.cure
+    assert "stackfix lock --torch 2.1.2 --with vllm==0.3.2" in finding.cure
 
 
 def test_torchvision_hides_the_loaders_line(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_torchvision_hides_the_loaders_line(tmp_path: Path) -> None:
     assert "its metadata requires torch==2.5.1" in finding.summary
     assert any("undefined symbol: _ZN2at4_ops3addEl" in line for line in finding.evidence)
     assert finding.cure[0] == "pip install --no-deps torchvision==0.19.0"
-    assert "stackfix lock --torch 2.5.1" in finding.cure
+    assert "stackfix lock --torch 2.5.1 --with torchvision==0.20.1" in finding.cure
 
 
 def test_what_a_file_name_states(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_a_file_name_states(tmp_path: Path) -> None:
                 f'{{"url": "https://wheels.test/{file}", "archive_info": {{}}}}')
     finding = findings(world.view())["SF501"]
     assert "its file says torch 2.5" in finding.summary
-    assert "stackfix lock --torch 2.5.1" in finding.cure
+    assert "stackfix lock --torch 2.5.1 --flash-attn 2.7.4" in finding.cure
 
 
 def test_only_the_symbols_tell(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_only_the_symbols_tell(tmp_path: Path) -> None:
     finding = findings(world.view())["SF501"]
     assert finding.summary == "flash-attn 2.7.4 was built for another torch than 2.7.0+cu126"
     assert "only the symbols tell" in finding.why
-    assert any(line.startswith("pip install --no-build-isolation --no-cache-dir") for line in finding.cure)
+    assert any(line.startswith("FLASH_ATTENTION_FORCE_BUILD=TRUE pip install --no-build") for line in finding.cure)
 
 
 @pytest.mark.parametrize(("version", "strings", "wants", "mine", "torchs"), [

@@ -30,7 +30,7 @@ def check_extensions(view: View) -> Iterator[Finding]:
         elif code == "SF401":
             yield no_torch(extension)
         elif code == "SF503":
-            yield unknown_symbol(extension)
+            yield unknown_symbol(view, extension)
         elif torch is not None and code == "SF502":
             yield cpu_torch(view, extension, torch)
         elif torch is not None and code == "SF504":
@@ -49,7 +49,8 @@ def other_torch(view: View, extension: Extension, torch: InstalledTorch) -> Find
     libraries = torch_libraries(extension.first.opening.outcome.attempted)
     mine, torchs = string_abi(asked) or stated_string_abi(extension.distribution), string_abi_of_torch(view, libraries)
     flavour = mine is not None and torchs is not None and mine != torchs
-    better, back = tuple(for_this_torch(view, extension, torch)), tuple(for_the_extension(view, stated, torch))
+    better = tuple(for_this_torch(view, extension, torch))
+    back = tuple(for_the_extension(view, extension, stated, torch))
     return make_finding(
         "SF501", severity_of(extension), summary=summary_of(extension, torch, against, flavour=flavour),
         why=why_of(extension, torch, stated, against) + (
@@ -60,7 +61,7 @@ def other_torch(view: View, extension: Extension, torch: InstalledTorch) -> Find
                   *instead(view, libraries, extension.torch_symbols),
                   f"installed: {torch.title}" + (f", the {torchs} std::string" if torchs else ""),
                   *file_lines(extension)),
-        error=seen_error(extension), cure=(*better, *back, *rebuild(extension)),
+        error=seen_error(extension), cure=(*better, *back, *rebuild(view, extension)),
         why_not=None if better else f"no build of {extension.name} for {torch.name} is known")
 
 

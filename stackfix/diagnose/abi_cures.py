@@ -61,7 +61,8 @@ def flash_attn(view: View, rows: list[TorchBuild], extension: Extension) -> Iter
                f"# there is {best.file}")
 
 
-def for_the_extension(view: View, stated: tuple[Stated, ...], torch: InstalledTorch) -> Iterator[str]:
+def for_the_extension(view: View, extension: Extension, stated: tuple[Stated, ...],
+                      torch: InstalledTorch) -> Iterator[str]:
     """A lock of the torch that the extension was built for, the nearest to the one that is installed."""
     wanted = next((each.torch for each in stated if each.torch and not admits(each.torch, torch.release)), None)
     if wanted is None:
@@ -72,13 +73,24 @@ def for_the_extension(view: View, stated: tuple[Stated, ...], torch: InstalledTo
     older = [each for each in fitting if numbers(each) < numbers(torch.release)]
     best = older[0] if older else fitting[-1] if fitting else None
     if best is not None:
-        yield f"stackfix lock --torch {best}"
+        yield f"stackfix lock --torch {best}{with_extension(extension)}"
 
 
-def rebuild(extension: Extension) -> tuple[str, ...]:
-    """The line that compiles the extension anew for the torch that is there."""
+def with_extension(extension: Extension) -> str:
+    """What a lock is asked to keep of the extension."""
+    if extension.distribution is None:
+        return ""
+    version = extension.distribution.version.partition("+")[0]
+    return f" --flash-attn {version}" if extension.name == FLASH else f" --with {extension.name}=={version}"
+
+
+def rebuild(view: View, extension: Extension) -> tuple[str, ...]:
+    """The line that compiles the extension anew for the torch that is there; none for those that have no sources."""
     if extension.distribution is None:
         return ("compile the extension anew in this environment",)
+    if any(row.package == extension.name for row in view.matrix.companions):
+        return ()
     name, version = extension.distribution.name, extension.distribution.version.partition("+")[0]
+    force = "FLASH_ATTENTION_FORCE_BUILD=TRUE " if name == FLASH else ""
     anew = f"--no-deps --force-reinstall --no-binary {name} {name}=={version}"
-    return (f"pip install --no-build-isolation --no-cache-dir {anew}",)
+    return (f"{force}pip install --no-build-isolation --no-cache-dir {anew}",)

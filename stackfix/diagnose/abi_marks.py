@@ -25,7 +25,7 @@ MARKS = (
     Mark(r"_ZN3c104cuda29c10_cuda_check_implementationE\w+ib$", (2, 0), (2, 9)),
     Mark(r"_ZN3c104cuda29c10_cuda_check_implementationE\w+jb$", (2, 10), (2, 13)),
     Mark(r"_ZN\w*23materialize_cow_storage", (2, 3), (2, 12)),
-    Mark(r"_ZN2at4_ops\w+N3c108optional", None, (2, 1)),
+    Mark(r"_ZN2at4_ops\w+(?:N3c10|NS\w?_)8optional", None, (2, 1)),     # std is St, and never abbreviated further
     Mark(r"_ZN2at4_ops\w+St8optional", (2, 2), None),
     Mark(r"_ZNK3c105Error4whatEv$", (2, 4), None),
     Mark(r"torch_(?:new_stable_ivalue|exception_get_what\w*)$", (2, 13), None),

@@ -51,7 +51,7 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
         cure=(*better, *(f"stackfix lock --torch {each.version} --cuda {each.cuda} --with {extension.name}"
-                         for each in rows[:1]), *rebuild(extension), NO_LINK),
+                         for each in rows[:1]), *rebuild(view, extension), NO_LINK),
         why_not=None if better or rows else f"no build of {extension.name} for CUDA {torch.cuda_major} is known")
 
 
@@ -113,7 +113,7 @@ def torch_itself(extension: Extension) -> Finding:
         cure=(f"pip install --force-reinstall --no-deps {extension.label.replace(' ', '==')}",))
 
 
-def unknown_symbol(extension: Extension) -> Finding:
+def unknown_symbol(view: View, extension: Extension) -> Finding:
     """SF503."""
     symbols = (*extension.torch_symbols, *extension.other_symbols)
     first, readable = extension.first, hint(symbols[0])
@@ -127,4 +127,4 @@ def unknown_symbol(extension: Extension) -> Finding:
         evidence=(*evidence_of(extension),
                   *(f"{each.path} is linked against: {', '.join(each.elf.needed) or 'nothing'}"
                     for each in extension.files[:2]), *file_lines(extension)),
-        error=seen_error(extension), cure=rebuild(extension), why_not="nothing tells who should have the symbol")
+        error=seen_error(extension), cure=rebuild(view, extension), why_not="nothing tells who should have the symbol")

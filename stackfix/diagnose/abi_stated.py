@@ -52,7 +52,8 @@ def in_metadata(distribution: Distribution) -> Iterator[Stated]:
     for line in distribution.requires:
         text, _, marker = line.partition(";")
         if (match := TORCH.match(text)) and "extra" not in marker:
-            yield Stated(text=f"its metadata requires {text.strip()}", torch=match[1].strip())
+            specifier = match[1].replace(" ", "")
+            yield Stated(text=f"its metadata requires torch{specifier}", torch=specifier)
 
 
 def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:

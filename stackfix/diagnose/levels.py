@@ -109,9 +109,9 @@ def torch(view: View) -> tuple[str, str]:
 def extensions(view: View) -> tuple[str, str]:
     """Packages with compiled files that are known to need CUDA, or that require torch."""
     compiled = {owner.name for each in view.environment.shared_objects for owner in each.owners}
-    known = {each.project for each in view.libraries.imports}
+    known = {each.project for each in view.libraries.imports} - {"torch", "numpy"}
     found = [f"{each.name} {each.version}" for each in view.distributions.values()
-             if each.name != "torch" and not each.name.startswith(("nvidia-", "cuda-")) and (
+             if not each.name.startswith(("nvidia-", "cuda-")) and (
                  each.name in known or ("torch" in required_names(each.requires) and each.name in compiled))]
     if not found:
         return "absent", "none that is known to be built for torch or CUDA"
