@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
-from stackfix.diagnose.loader import candidates, load
+from stackfix.diagnose.loader import Simulator, candidates, load
 from stackfix.diagnose.records import (
     BadLibrary,
     FoundVia,
@@ -222,6 +223,41 @@ def test_unreadable_symbols_are_unjudged_and_no_failure(world: Written) -> None:
     outcome = opened(world, "/a/libtop.so")
     assert outcome.failure is None
     assert [(each.path, each.reason) for each in outcome.unjudged] == [("/a/libtop.so", "hash chains without end")]
+
+
+def test_what_a_simulator_remembers_changes_no_answer(world: Written) -> None:
+    """Requests from older and newer states in turn, each as a simulator of its own answers it."""
+    world.add("/a/libone.so", soname="libone.so", needed=("libtwo.so",), runpath="$ORIGIN",
+              refers=(Reference(name="two"), Reference(name="lost", plt=True), Reference(name="single")))
+    world.add("/a/libtwo.so", soname="other.so", defines=(Definition(name="two"), Definition(name="single",
+                                                                                           binding="unique")))
+    world.add("/b/libthree.so", soname="libtwo.so", defines=(Definition(name="two"), Definition(name="lost")))
+    world.add("/b/libfour.so", soname="libfour.so", needed=("other.so",), refers=(Reference(name="two"),))
+    world.add("/b/libbad.so", soname="libbad.so", needed=("libtwo.so",), refers=(Reference(name="two"),))
+    world.broken.add("/b/libbad.so")
+    simulator = Simulator(ENVIRONMENT, world, keep_going=True)
+    states, requests = [started(world)], [
+        OpenLibrary(name=f"/{name}.so", now=now, to_global=to_global)
+        for name in ("a/libone", "b/libthree", "b/libfour", "b/libbad") for now in (True, False)
+        for to_global in (False, True)]
+    rng = random.Random(4)      # noqa: S311 - not a secret
+    for _ in range(300):
+        state, request = rng.choice(states), rng.choice(requests)
+        outcome = simulator.load(request, state)
+        assert outcome == load(request, state, ENVIRONMENT, world, keep_going=True)
+        states = [*states[-12:], rng.choice((outcome.state, outcome.attempted))]
+    assert {each.path for state in states for each in state.objects} > {"/a/libone.so", "/b/libfour.so"}
+
+
+def test_unreadable_symbols_are_told_of_at_each_request(world: Written) -> None:
+    world.add("/a/libtop.so", soname="libtop.so").add("/a/libnext.so", needed=("libtop.so",),
+                                                      refers=(Reference(name="far"),))
+    world.broken.add("/a/libtop.so")
+    simulator = Simulator(ENVIRONMENT, world)
+    state = simulator.load(OpenLibrary(name="/a/libtop.so", to_global=True), started(world)).state
+    for _ in range(2):
+        outcome = simulator.load(OpenLibrary(name="/a/libnext.so"), state)
+        assert [each.path for each in outcome.unjudged] == ["/a/libtop.so"]
 
 
 def test_a_chain_longer_than_the_stack(world: Written) -> None:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from stackfix.diagnose.loader_match import CRASH, OTHER_VERSION, Answer, Matcher, Special
 from stackfix.diagnose.loader_process import Mapped, Process
-from stackfix.diagnose.loader_scope import Provided, SearchLists, View
+from stackfix.diagnose.loader_scope import Hit, SearchLists, View, first_hits
 from stackfix.diagnose.records import GLOBAL_SCOPE, OWN_SCOPE, Bound, MissingSymbol, Unjudged
 from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
-
-FIRST_DEFINED = 3       # DT_VERSYM: 0 local, 1 unversioned, 2 the oldest version, which unversioned references take
 
 
 class NoSymbols:
     """Stands for the symbols of an object that could not be read."""
+
+    def __init__(self, error: BadElf) -> None:
+        self.error = error
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         return ()
@@ -25,13 +27,13 @@ class NoSymbols:
         return ()
 
     def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
-        return {}
+        raise self.error
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
         return ()
 
 
-class Binder:
+class Binder(Matcher):
     """Binds the symbols of new objects of one process."""
 
     def __init__(self, process: Process, lists: SearchLists) -> None:
@@ -54,13 +56,14 @@ class Binder:
             try:
                 object_.symbols = self.process.files.symbols(object_.file)
             except BadElf as error:
-                self.give_up(object_, error)
-        return object_.symbols or NoSymbols()
+                return self.give_up(object_, error)
+        return object_.symbols
 
-    def give_up(self, object_: Mapped, error: BadElf) -> None:
+    def give_up(self, object_: Mapped, error: BadElf) -> Symbols:
         """Leave an object's symbols out from here on."""
-        object_.symbols = NoSymbols()
+        object_.symbols = NoSymbols(error)
         self.unjudged.append(Unjudged(path=object_.path, reason=error.reason))
+        return object_.symbols
 
     def bind(self, object_: Mapped, *, now: bool) -> None:
         """Bind all that `object_` asks for; what nobody provides goes to `missing` or `deferred`."""
@@ -70,31 +73,49 @@ class Binder:
             self.give_up(object_, error)
             return
         views = self.scope_of(object_)
-        self.ask({symbol.name for symbol in wanted}, views)
-        providers: list[int | None] = []
-        bound, lost, crashed, unique = list[UndefinedSymbol](), list[UndefinedSymbol](), set[UndefinedSymbol](), {}
-        for symbol in wanted:
-            found = self.look_up(symbol, views)
-            if found is None:
-                if not symbol.weak:
-                    lost.append(symbol)
+        names = [symbol.name for symbol in wanted]
+        self.ask(set(names), views)
+        # most symbols share their answer with a hundred others: same hit, same version
+        keys = [(hit, version, file, weak, hidden) for hit, (_, version, file, weak, hidden)
+                in zip(first_hits(names, views), wanted, strict=True)]
+        answers = {key: self.answer(symbol, key[0], views)
+                   for key, symbol in dict(zip(keys, wanted, strict=True)).items()}
+        found = [answers[key] for key in keys]
+        if any(isinstance(answer, Special) for answer in answers.values()):
+            wanted, found = self.settle(object_, wanted, found, views, now=now)
+        providers = tuple([answer for answer in found if not isinstance(answer, Special)])
+        self.bound.append(Bound(object_.number, tuple(wanted), providers))
+
+    def answer(self, wanted: UndefinedSymbol, hit: Hit | None, views: Sequence[View]) -> Answer:
+        """Who provides symbols that are wanted like this one and have this hit."""
+        if hit is None:
+            return self.judge(wanted, None)
+        object_ = next(view for view in views if view.list.key is hit.list_key).objects[hit.place]
+        offer = self.match(wanted, hit.offers, object_)
+        return self.judge(wanted, (object_, offer)) if offer is not None else OTHER_VERSION
+
+    def settle(
+        self, object_: Mapped, wanted: Sequence[UndefinedSymbol], answers: list[Answer], views: Sequence[View], *,
+        now: bool,
+    ) -> tuple[list[UndefinedSymbol], list[Answer]]:
+        """The symbols that are bound, with the numbers of their providers; the others are reported."""
+        lost, crashed, unique = list[UndefinedSymbol](), set[UndefinedSymbol](), dict[int, Mapped]()
+        for place, symbol in enumerate(wanted):
+            if answers[place] is OTHER_VERSION:
+                answers[place] = self.judge(symbol, self.look_behind(symbol, views))
+            answer = answers[place]
+            if isinstance(answer, Special):
+                if answer.provider is not None:
+                    unique[place] = answer.provider
                     continue
-                providers.append(None)      # may stay null (rule 9)
-            else:
-                provider, offer = found
-                if symbol.version is not None and self.asserts_versions(symbol, provider):
-                    lost.append(symbol)
+                lost.append(symbol)
+                if answer is CRASH:
                     crashed.add(symbol)
-                    continue
-                if offer.binding == "unique":
-                    unique[len(providers)] = provider
-                providers.append(provider.number)
-            bound.append(symbol)
-        if unique:
-            self.bind_unique(object_, bound, providers, unique, now=now)
-        self.bound.append(Bound(object_.number, tuple(bound), tuple(providers)))
+        self.bind_unique(object_, wanted, answers, unique, now=now)
         if lost:
             self.report(object_, lost, crashed, now=now)
+        kept = [place for place, answer in enumerate(answers) if not isinstance(answer, Special)]
+        return [wanted[place] for place in kept], [answers[place] for place in kept]
 
     def ask(self, names: set[str], views: Sequence[View]) -> None:
         """Let each search list in scope look for the names that those before it do not have."""
@@ -112,15 +133,15 @@ class Binder:
                 self.give_up(view.objects[place], error)
 
     def bind_unique(
-        self, object_: Mapped, bound: Sequence[UndefinedSymbol], providers: list[int | None],
-        unique: Mapping[int, Mapped], *, now: bool,
+        self, object_: Mapped, wanted: Sequence[UndefinedSymbol], answers: list[Answer], unique: Mapping[int, Mapped],
+        *, now: bool,
     ) -> None:
         """Let the process's one copy of each STB_GNU_UNIQUE symbol win, in the order in which they are bound."""
-        at_once = None if now else self.bound_at_once(object_, bound)
+        at_once = self.bound_at_once(object_, wanted) if unique and not now else None
         for place, provider in unique.items():
-            name = bound[place].name
+            name = wanted[place].name
             used = at_once is None or name in at_once
-            providers[place] = self.unique_provider(name, provider, used=used).number
+            answers[place] = self.unique_provider(name, provider, used=used).number
 
     def report(
         self, object_: Mapped, lost: Sequence[UndefinedSymbol], crashed: set[UndefinedSymbol], *, now: bool,
@@ -159,61 +180,17 @@ class Binder:
             found.append(view)
         return found
 
-    def look_up(self, wanted: UndefinedSymbol, views: Sequence[View]) -> Provided:
-        """The first definition in scope that will do. The lists were asked for its name before."""
-        name, version, _, _, hidden = wanted
-        for number, view in enumerate(views):
-            hit = view.list.first.get(name)
-            if hit is not None:
-                key = hit, version, hidden
-                if key not in view.provided:
-                    object_ = view.objects[hit.place]
-                    offer = self.match(wanted, hit.offers, object_)
-                    view.provided[key] = (object_, offer) if offer is not None else None
-                return view.provided[key] or self.look_behind(wanted, views[number:], hit.place)
-        return None
-
-    def look_behind(self, wanted: UndefinedSymbol, views: Sequence[View], place: int) -> Provided:
-        """The search behind an object that has the name in other versions only, object by object."""
-        names, start = SymbolNames([wanted.name]), place + 1
+    def look_behind(self, wanted: UndefinedSymbol, views: Sequence[View]) -> tuple[Mapped, Offer] | None:
+        """The first definition in scope that will do, object by object: who has the name first has another version."""
+        names = SymbolNames([wanted.name])
         for view in views:
-            for at in range(start, len(view.objects)):
-                offers = view.list.offered(at, view.objects[at], names, self.symbols_of).get(wanted.name)
-                offer = self.match(wanted, offers, view.objects[at]) if offers else None
+            for place, object_ in enumerate(view.objects):
+                offers = view.list.offered(place, object_, names, self.symbols_of).get(wanted.name)
+                offer = self.match(wanted, offers, object_) if offers else None
                 if offer is not None:
-                    return view.objects[at], offer
-            start = 0
+                    return object_, offer
             self.note_faults(view)
         return None
-
-    def match(self, wanted: UndefinedSymbol, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
-        """Which of an object's definitions of one name will do (rule 8)."""
-        if wanted.version is None:
-            return self.match_unversioned(offers, object_)
-        if not object_.elf.versioned_symbols:
-            return offers[0]
-        for offer in offers:
-            if offer.version == wanted.version or not (wanted.hidden or offer.version is not None or offer.hidden):
-                return offer
-        return None
-
-    def match_unversioned(self, offers: Sequence[Offer], object_: Mapped) -> Offer | None:
-        """The base or oldest version, else the only default one of the newer."""
-        newer = []
-        for offer in offers:
-            if offer.version_index < FIRST_DEFINED or not object_.elf.versioned_symbols:
-                return offer
-            if not offer.hidden:
-                newer.append(offer)
-        return newer[0] if len(newer) == 1 else None
-
-    def asserts_versions(self, wanted: UndefinedSymbol, object_: Mapped) -> bool:
-        """Whether glibc's check_match stops with "Inconsistency detected by ld.so".
-
-        It does where the very library that a version was linked from has no DT_VERSYM at all. A library that merely
-        takes its place under another name is accepted.
-        """
-        return (not object_.elf.versioned_symbols and wanted.file is not None and object_.answers_to(wanted.file))
 
     def bound_at_once(self, object_: Mapped, wanted: Sequence[UndefinedSymbol]) -> frozenset[str]:
         """Names that lazy binding does not put off."""

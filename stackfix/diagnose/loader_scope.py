@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from stackfix.diagnose.loader_process import Mapped
 from stackfix.inspect.records import BadElf, Offer, SymbolNames, Symbols
@@ -19,18 +19,19 @@ KEPT = 8        # lists; the global scope is asked again and again, the search l
 class Hit:
     """What a list has under a name. Names of one file share a hit where it offers them alike, so hits are few."""
 
-    __slots__ = ("offers", "place")
+    __slots__ = ("list_key", "offers", "place")
 
-    def __init__(self, place: int, offers: Sequence[Offer]) -> None:
-        self.place, self.offers = place, offers
+    def __init__(self, list_key: object, place: int, offers: Sequence[Offer]) -> None:
+        self.list_key, self.place, self.offers = list_key, place, offers
 
 
 class SearchList:
     """For each name that was asked for, the first file that offers it."""
 
-    __slots__ = ("asked", "faults", "first")
+    __slots__ = ("asked", "faults", "first", "key")
 
     def __init__(self) -> None:
+        self.key = object()                     # by which a hit knows its list without holding it
         self.first: dict[str, Hit] = {}
         self.asked: set[str] = set()
         self.faults: dict[int, BadElf] = {}     # files whose symbols cannot be read, by place
@@ -45,7 +46,7 @@ class SearchList:
         for place, object_ in enumerate(objects):
             offered = self.offered(place, object_, left, symbols_of)
             if offered:
-                hits = {id(offers): Hit(place, offers) for offers in offered.values()}
+                hits = {id(offers): Hit(self.key, place, offers) for offers in offered.values()}
                 self.first.update({name: hits[id(offers)] for name, offers in offered.items()})
                 left.drop(offered)
                 if not left:
@@ -64,18 +65,22 @@ class SearchList:
             return {}
 
 
-Provided: TypeAlias = tuple[Mapped, Offer] | None
+class View(NamedTuple):
+    """A search list with the objects of one process."""
+
+    objects: Sequence[Mapped]
+    list: SearchList
 
 
-class View:
-    """A search list with the objects of one process, and which of them provides what."""
-
-    __slots__ = ("list", "objects", "provided")
-
-    def __init__(self, objects: Sequence[Mapped], searched: SearchList) -> None:
-        self.objects, self.list = objects, searched
-        # by hit, version, and whether only exactly that will do; None where none of the hit's offers will
-        self.provided: dict[tuple[Hit, str | None, bool], Provided] = {}
+def first_hits(names: Sequence[str], views: Sequence[View]) -> list[Hit | None]:
+    """For each name the hit of the first list that has it. The lists were asked before."""
+    hits: list[Hit | None] = [None] * len(names)
+    for view in views:
+        get = view.list.first.get
+        hits = [hit or get(name) for hit, name in zip(hits, names, strict=True)]
+        if None not in hits:
+            break
+    return hits
 
 
 class SearchLists:
