@@ -229,6 +229,7 @@ def test_two_packages_that_one_project_requires(tmp_path: Path) -> None:
         "nvidia-cutlass-dsl-libs-base==4.5.1", "nvidia-cutlass-dsl-libs-cu13==4.5.1"))
     world.wheel("nvidia-cutlass-dsl-libs-cu13", "4.5.1", {path: lib(offers=("a",))})
     world.wheel("nvidia-cutlass-dsl-libs-base", "4.5.1", {path: lib(offers=("a", "much_longer"))})
+    world.opens(path, project="nvidia-cutlass-dsl-libs-cu13", phase="module")
     finding = only(list(find_overwritten_files(world.view())))
     assert finding.severity == "warning"
     assert finding.culprit.path == world.inside(path)

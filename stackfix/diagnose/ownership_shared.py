@@ -74,13 +74,17 @@ def judge(view: View, shared: SharedFile, owners: tuple[Owner, ...]) -> Overwrit
 
 
 def wanted_by(view: View, project: str | None, owners: Sequence[Owner]) -> Owner | None:
-    """The one owner that a project requires, or is; without a project the one that anything requires."""
+    """The one owner that the importing project requires, else that anything requires; None: that does not tell.
+
+    A contested module counts as the project of its first owner, so that it is imported says nothing of who is wanted.
+    """
     facts = facts_of(view)
-    if project is not None:
-        names = {project, *facts.projects.closure(project)}
-        asked = [each for each in owners if names & {each.name, *facts.projects_of(each)}]
-    else:
-        asked = []
+    known = [each for each in owners if facts.projects_of(each)]    # Python sees them; not conda's oldest packages
+    if len(known) == 1:
+        return known[0]
+    importing = project if project not in {each.name for each in owners} else None
+    closure = facts.projects.closure(importing) if importing is not None else frozenset[str]()
+    asked = [each for each in owners if closure & {each.name, *facts.projects_of(each)}]
     asked = asked or [each for each in owners if facts.asked_by(each)]
     return asked[0] if len(asked) == 1 else None
 
