@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import pty
+import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +166,28 @@ def test_quiet_says_nothing_of_a_healthy_tree(tree: World, say: Say) -> None:
 def test_colour_is_forced_on_a_pipe_and_kept_from_it(tree: World, say: Say) -> None:
     assert "\x1b[" in say("check", *of(tree), "--color", "always").out
     assert "\x1b[" not in say("check", *of(tree)).out
+
+
+def test_on_a_terminal_there_is_colour_and_lines_are_as_wide_as_it(tree: World) -> None:
+    ours, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 72, 0, 0))
+    environ = {**clean_environment(), "TERM": "xterm"}
+    for name in ("NO_COLOR", "COLUMNS"):
+        environ.pop(name, None)
+    command = [sys.executable, "-m", "stackfix", "check", *of(tree), "--env", f"LD_LIBRARY_PATH={OLD}"]
+    with subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal) as child:
+        os.close(terminal)
+        said = b""
+        with suppress(OSError):         # the terminal is gone with the child
+            while part := os.read(ours, 65536):
+                said += part
+    os.close(ours)
+    assert child.returncode == 1
+    assert "\x1b[31m\x1b[1m1 error\x1b[0m in /venv" in said.decode()
+    plain = re.sub(r"\x1b\[\d*m", "", said.decode()).splitlines()
+    [why] = [number for number, line in enumerate(plain) if line.startswith("  why ")]
+    assert len(plain[why + 1].lstrip()) == len(plain[why + 1]) - 12         # it goes on below
+    assert [line for line in plain[why:why + 3] if len(line) > 72 and " " in line[12:72].strip()] == []
 
 
 def test_an_extension_is_judged_against_the_environment(tree: World, say: Say) -> None:

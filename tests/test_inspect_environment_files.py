@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.inspect.environment import inspect_installation
 from stackfix.inspect.environment_files import InstalledFiles
+from stackfix.inspect.environment_find import Found
 from stackfix.inspect.environment_records import Environment, FileClaim, Note, Owner, SharedFile
 from stackfix.inspect.places import Root
 from tests.inspect_trees import (
@@ -234,3 +236,13 @@ def test_owners_of_any_path(tmp_path: Path) -> None:
     assert files.owners("/site/c") == ()
     assert files.shared() == (SharedFile(path="/site/b", same=False, claims=tuple(
         FileClaim(owner=each, size=None, sha256=None) for each in (one, two))),)
+
+
+def test_progress_is_told_in_bytes_from_nothing_to_all(tmp_path: Path) -> None:
+    site = plain_venv(tmp_path)
+    dist_info(site, "demo", "1.0", {"demo/a.py": b"12345", "demo/b.py": b"", "demo/c.py": b"123"})
+    seen: list[tuple[int, int]] = []
+    root, found = Root(str(tmp_path)), Found(prefix="/venv", found_via="--prefix", executable=None)
+    environment, _ = inspect_installation(root, {}, found, deep=True, progress=lambda *told: seen.append(told))
+    assert environment.file_faults == ()
+    assert seen == [(0, 8), (5, 8), (5, 8), (8, 8)]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.diagnose_world import World, lib
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "stackfix"
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
@@ -136,6 +138,22 @@ def test_start_up_loads_nothing_heavy(option: str) -> None:
     )
     assert "stackfix" in loaded
     assert loaded & set(HEAVY) == set()
+
+
+def test_a_check_loads_nothing_heavy(tmp_path: Path) -> None:
+    """It is to be as quick as the loader's own tools: a tenth of a second for packaging alone would be seen."""
+    made = World(tmp_path / "tree")
+    made.wheel("some", "1.0", {"some.cpython-311-x86_64-linux-gnu.so": lib(needs=("libc.so.6",))},
+               requires=("other>=1; python_version > '3'",))
+    made.wheel("other", "1.5")
+    for option in ("--json", "-v"):
+        loaded = loaded_by(
+            "import runpy",
+            f"sys.argv = ['stackfix', 'check', '--root', {str(made.folder)!r}, '--prefix', '/venv', {option!r}]",
+            "runpy.run_module('stackfix', run_name='__main__')",
+        )
+        assert "stackfix" in loaded
+        assert loaded & {*HEAVY, "asyncio", "concurrent", "http", "logging", "socket", "ssl"} == set()
 
 
 def test_the_judge_of_start_up_sees_a_heavy_import() -> None:
