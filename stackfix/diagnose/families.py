@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import Part, Parts, bringer, major_of, named, owner_at, plain, who_opened
+from stackfix.diagnose.families_parts import Part, bringer, major_of, named, owner_at, parts_of, plain, who_opened
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.make_finding import make_finding
@@ -44,7 +44,7 @@ def find_two_families(view: View) -> Iterator[Finding]:
 def find_clashes(view: View) -> Iterator[Clash]:
     """Each pair of files once."""
     told = set()
-    for opening, parts in Parts(view).openings():
+    for opening, parts in parts_of(view).openings:
         first: dict[str, Part] = {}
         for part in parts:
             if not part.family.one_per_process or part.major is None:
@@ -144,7 +144,7 @@ class Installed:
 
 def find_side_by_side(view: View, clashing: set[str]) -> Iterator[Finding]:
     """A note where several majors are installed and no import is seen to map both."""
-    parts, majors = Parts(view), dict[str, dict[int, Installed]]()
+    parts, majors = parts_of(view), dict[str, dict[int, Installed]]()
     for folder in view.environment.library_folders:
         for name in folder.libraries:
             family, major = parts.family(name), major_of(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import Part, Parts, bringer, named, owner_at, plain, same_version
+from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain, same_version
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import Failure, MissingSymbol, MissingVersion
@@ -27,7 +27,7 @@ def find_mixed_origins(view: View) -> Iterator[Finding]:
     """SF302: one finding for each pair of folders that parts of one library come from."""
     groups: dict[tuple[str, str, str], list[Mix]] = {}
     told = set()
-    for opening, parts in Parts(view).openings():
+    for opening, parts in parts_of(view).openings:
         for each in find_mixes(view, opening, parts):
             if each.foreign.path not in told:
                 told.add(each.foreign.path)

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from stackfix.diagnose.records import LoadedObject, ProcessState
@@ -49,6 +50,15 @@ class Part:
         return f"no package of the environment, {f'version {self.version}' if self.version else 'version unknown'}"
 
 
+def parts_of(view: View) -> Parts:
+    """The parts of a view; made once for it."""
+    remembered = vars(view)         # as functools.cached_property does it
+    if "_parts" not in remembered:
+        remembered["_parts"] = Parts(view)
+    found: Parts = remembered["_parts"]
+    return found
+
+
 class Known(NamedTuple):
     """What is the same for a file in each state."""
 
@@ -67,12 +77,11 @@ class Parts:
         self._families = {stem: each for each in view.libraries.families for stem in each.stems}
         self._known: dict[tuple[str, str], Known | None] = {}
 
-    def openings(self) -> Iterator[tuple[Opening, tuple[Part, ...]]]:
+    @cached_property
+    def openings(self) -> tuple[tuple[Opening, tuple[Part, ...]], ...]:
         """Openings that map a part of a family, each with all parts that the process then has."""
-        for opening in self.view.openings:
-            state = opening.outcome.attempted
-            if any(self.part(state, number) for number in opening.outcome.loaded):
-                yield opening, tuple(self.of(state))
+        return tuple((opening, tuple(self.of(opening.outcome.attempted))) for opening in self.view.openings
+                     if any(self.part(opening.outcome.attempted, number) for number in opening.outcome.loaded))
 
     def of(self, state: ProcessState) -> Iterator[Part]:
         """All parts in a state, in the order of mapping."""
