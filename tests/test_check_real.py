@@ -25,6 +25,8 @@ from tests.real_environments.scenarios import (
     CUSPARSE_FILE,
     HEAVY,
     NVJITLINK_12_1,
+    NVJITLINK_FILE,
+    OWN_NVJITLINK,
     SHADOWED,
     TORCH_231,
     WITH_ONE_TORCH,
@@ -78,6 +80,16 @@ def test_the_loader_itself_names_the_same_symbols(workshop: Workshop) -> None:
     said = subprocess.run(["ldd", "-r", made.site / CUSPARSE_FILE], capture_output=True, text=True, check=False,
                           timeout=60, env=workshop.quiet(**variables))
     assert set(SYMBOL.findall(said.stdout + said.stderr)) == NVJITLINK_12_1
+
+
+@pytest.mark.torch
+def test_a_copy_that_lacks_nothing_is_a_note(workshop: Workshop) -> None:
+    made = workshop.make(*TORCH_231, python=PYTHON)
+    copy = workshop.unpack(OWN_NVJITLINK, PYTHON) / NVJITLINK_FILE
+    answer = check(workshop, made, LD_LIBRARY_PATH=str(copy.parent))
+    judge_healthy(answer)
+    assert [each["winner"] for each in answer.of("SF102")] == [str(copy)], answer.told()
+    assert imports(workshop, made, "torch", LD_LIBRARY_PATH=str(copy.parent)).error is None
 
 
 @pytest.mark.torch
