@@ -130,6 +130,34 @@ def test_a_shadow_is_found_with_its_path_and_symbols(tree: World, say: Say) -> N
     assert ADD in text.out
 
 
+def shape_differences(documented: Any, real: Any, way: str = "") -> Iterator[str]:
+    """Where one has keys that the other has not; a null and an empty list say nothing of what they could hold."""
+    if isinstance(documented, dict) and isinstance(real, dict):
+        for key in documented.keys() ^ real.keys():
+            yield f"{way}.{key} is only {'documented' if key in documented else 'real'}"
+        for key in documented.keys() & real.keys():
+            yield from shape_differences(documented[key], real[key], f"{way}.{key}")
+    elif isinstance(documented, list) and isinstance(real, list) and documented:
+        for each in real[:3]:
+            yield from shape_differences(documented[0], each, f"{way}[]")
+    elif documented is not None and real is not None and type(documented) is not type(real):
+        yield f"{way}: {documented!r} is documented, {real!r} is real"
+
+
+def test_the_document_has_the_shape_that_the_page_shows(tree: World, say: Say) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown = json.loads(page.partition("## `stackfix check`")[2].partition("```json\n")[2].partition("```")[0])
+    real = say("check", *of(tree), "--env", f"LD_LIBRARY_PATH={OLD}", "--json").json
+    for document in (shown, real):
+        document["environment"]["variables"] = {}
+        document["environment"]["machine"]["libstdcxx"]["newest"] = {}
+    assert list(shape_differences(shown, real)) == []
+    wrong = {**shown, "more": 1, "levels": [{"name": 1}]}
+    assert sorted(shape_differences(wrong, shown)) == [
+        ".levels[].name: 1 is documented, 'driver' is real", ".levels[].text is only real",
+        ".levels[].verdict is only real", ".more is only documented"]
+
+
 def test_variables_of_this_process_are_no_facts_of_a_tree(tree: World, say: Say,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", OLD)
