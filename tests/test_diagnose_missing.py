@@ -183,6 +183,13 @@ def test_what_an_extension_for_another_torch_misses(
     assert [each.code for each in found if isinstance(each, Finding)] == (["SF401"] if told else [])
 
 
+def test_without_torch_an_extension_of_torch_is_not_told_twice(tmp_path: Path) -> None:
+    world = World(tmp_path).library("ext/_C.abi3.so", lib(needs=("libc10.so", "libcudart.so.12")))
+    assert answers(world.opens("ext/_C.abi3.so", phase="module")) == []
+    world.opens_nothing().opens("libcudart.so.12", project="mine")
+    assert only(world).code == "SF401"
+
+
 # --- installed, and not reached ---
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
+from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
@@ -47,8 +48,8 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
         elif copy := reachable_copy(view, fault):
             groups.setdefault(fault.requester.identity if fault.requester else fault.opening.what, []).append(
                 (fault, copy))
-        elif fault.severity != "note" and not has_foreign_copy(view, fault) and not is_about_torch(view, fault):
-            yield nowhere(view, fault)      # what is optional and was never there is no fault
+        elif is_fault(view, fault):
+            yield nowhere(view, fault)
     for files in lost.values():
         yield deleted(view, sorted(files, key=lambda each: SEVERITIES.index(each[0].severity)))
     for group in groups.values():
@@ -72,6 +73,16 @@ def tried_paths(fault: Fault) -> set[str]:
     """Where all requesters looked, without `..`."""
     return {posixpath.normpath(each.path) for seen in fault.sightings
             for each in (seen.failure.tried if isinstance(seen.failure, MissingLibrary) else ())}
+
+
+def is_fault(view: View, fault: Fault) -> bool:
+    """Whether the library itself is what is missing. What is optional and was never there is no fault."""
+    if fault.severity == "note" or has_foreign_copy(view, fault) or is_about_torch(view, fault):
+        return False
+    if "torch" in view.distributions or not fault.requesters:
+        return True
+    # without torch an extension of torch misses much
+    return not all(any(map(is_torch_library, each.elf.needed)) for each in fault.requesters)
 
 
 # --- the driver ---
