@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from stackfix.diagnose.abi import check_extensions
 from stackfix.diagnose.abi_marks import minors_of
 from stackfix.diagnose.abi_names import hint, other_string, string_abi
 from stackfix.diagnose.abi_offers import NEW_CHECK, OLD_CHECK
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.finding_records import Finding
@@ -66,7 +68,7 @@ def test_flash_attn_257_on_torch_230(tmp_path: Path) -> None:
     assert finding.symbols == (DEVICE + "Ei",)
     assert finding.culprit.path == f"{world.site}/{FLASH}"
     assert finding.culprit.package == "flash-attn 2.5.7"
-    assert finding.error == f"ImportError: {world.site}/{FLASH}: undefined symbol: {DEVICE}Ei"
+    assert finding.error == f"{world.site}/{FLASH}: undefined symbol: {DEVICE}Ei"
     assert f"undefined symbol: {DEVICE}Ei" in world.really()
     assert "c10::cuda::SetDevice" in finding.why
     assert any("torch 2.1 to 2.2" in line for line in finding.evidence)
@@ -200,7 +202,7 @@ def test_vllm_022_for_cuda_12_beside_a_torch_for_cuda_11(tmp_path: Path) -> None
     finding = findings(view)["SF504"]
     assert (finding.kind, finding.severity) == ("cuda-major-mismatch", "error")
     assert finding.summary == "vllm 0.2.2 is built for CUDA 12, and torch 2.1.0+cu118 for CUDA 11.8"
-    assert finding.error == ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory")
+    assert finding.error == ("libcudart.so.12: cannot open shared object file: No such file or directory")
     assert sum(line.startswith(f"{world.site}/vllm/") for line in finding.evidence) == 3
     assert "stackfix lock --torch 2.1.0 --cuda 12.1 --with vllm" in finding.cure
     assert any("does not help" in line for line in finding.cure)
@@ -248,9 +250,41 @@ def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:
     assert not finding.repairable
 
 
-def test_a_module_that_is_perhaps_never_imported_is_a_warning(tmp_path: Path) -> None:
-    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(wants=("frobnicate",))})
-    assert findings(world.opens("mine/_x.so", project="mine", phase="module").view())["SF503"].severity == "warning"
+def test_a_module_that_is_perhaps_never_imported(tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(wants=("frobnicate",)), "mine/_y.so": lib()})
+    view = world.opens("mine/_x.so", project="mine", phase="module").view()
+    assert findings(view)["SF503"].severity == "warning"
+    asked = replace(view, situation=replace(view.situation, extra=(f"{world.site}/mine/_x.so",)))
+    assert findings(asked)["SF503"].severity == "error"
+    other = world.opens("mine/_y.so", project="mine", phase="module").view()
+    assert findings(other)["SF503"].severity == "note"
+
+
+def test_a_module_with_a_twin_for_this_torch_is_a_note(tmp_path: Path) -> None:
+    names = ("ext/_ops_torch22.so", "ext/_ops_torch23.so")
+    world = torch(World(tmp_path), "2.3.0+cu121")
+    world.wheel("ext", "1", {name: lib(needs=LINKED, wants=(DEVICE + kind,), runpath=RUNPATH)
+                             for name, kind in zip(names, ("Ei", "Ea"), strict=True)})
+    world.opens(names[0], project="ext", phase="module")
+    assert findings(world.view())["SF501"].severity == "error"
+    assert findings(world.opens(names[1], project="ext", phase="module").view())["SF501"].severity == "note"
+
+
+@pytest.mark.parametrize("code", ["SF501", "SF502", "SF503", "SF504", "SF401"])
+def test_no_other_check_says_it_again(tmp_path: Path, code: str) -> None:
+    if code == "SF501":
+        world = flash_attn(torch(World(tmp_path), "2.3.0+cu121"), "2.5.7", DEVICE + "Ei")
+    elif code == "SF502":
+        world = xformers(torch(World(tmp_path), "2.1.0+cpu", device=None))
+    elif code == "SF504":
+        world = torch(World(tmp_path), "2.1.0+cu118", device="Ei", cudart="11.0")
+        world.wheel("vllm", "0.2.2", {"vllm/ops.so": lib(needs=(*LINKED, "libcudart.so.12"), runpath=RUNPATH)})
+        world.opens("vllm/ops.so", project="vllm")
+    else:
+        needs, wants = (LINKED, ()) if code == "SF401" else ((), ("frobnicate",))
+        world = World(tmp_path).wheel("mine", "1", {"mine/_x.so": lib(needs=needs, wants=wants)}, requires=("torch",))
+        world.opens("mine/_x.so", project="mine")
+    assert [each.code for each in diagnose(world.view()).findings] == [code]
 
 
 @pytest.mark.parametrize(("requires", "severity"), [(("torch==2.3.1",), "error"), ((), "note")])

@@ -26,9 +26,9 @@ def check_extensions(view: View) -> Iterator[Finding]:
     for extension in extensions(view).values():
         code = verdict(view, extension)
         if code == "SF302":
-            yield torch_itself(extension)
+            yield torch_itself(view, extension)
         elif code == "SF401":
-            yield no_torch(extension)
+            yield no_torch(view, extension)
         elif code == "SF503":
             yield unknown_symbol(view, extension)
         elif torch is not None and code == "SF502":
@@ -52,7 +52,7 @@ def other_torch(view: View, extension: Extension, torch: InstalledTorch) -> Find
     better = tuple(for_this_torch(view, extension, torch))
     back = tuple(for_the_extension(view, extension, stated, torch))
     return make_finding(
-        "SF501", severity_of(extension), summary=summary_of(extension, torch, against, flavour=flavour),
+        "SF501", severity_of(view, extension), summary=summary_of(extension, torch, against, flavour=flavour),
         why=why_of(extension, torch, stated, against) + (
             f" It was compiled with the {mine} std::string ({FLAGS[mine]}), torch with the {torchs} one."
             if flavour and mine else ""),

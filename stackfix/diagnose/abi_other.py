@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from stackfix.diagnose.abi_cures import for_this_torch, rebuild
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_names import hint
-from stackfix.diagnose.abi_text import culprit_of, evidence_of, file_lines, requester_of, seen_error, severity_of
+from stackfix.diagnose.abi_text import (
+    culprit_of,
+    evidence_of,
+    file_lines,
+    requester_of,
+    seen_error,
+    severity_of,
+    severity_of_unknown,
+)
 from stackfix.diagnose.faults_cuda import cuda_major
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
@@ -25,7 +33,8 @@ def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Findin
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.cuda != CPU
             and each.platform == platform_of(view) and cuda in {None, int(each.cuda.partition(".")[0])}]
     return make_finding(
-        "SF502", severity_of(extension), summary=f"{extension.label} is built for CUDA, and {torch.name} for the CPU",
+        "SF502", severity_of(view, extension),
+        summary=f"{extension.label} is built for CUDA, and {torch.name} for the CPU",
         why=f"It is linked against {', '.join(wanted)}, which a CPU build of torch does not have. A requirement such "
             f"as torch=={torch.release} takes the CPU build for satisfied, so no installer minds.",
         culprit=Culprit(package=torch.name), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
@@ -44,7 +53,7 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
             and each.cuda.partition(".")[0] == str(major)]
     better = tuple(for_this_torch(view, extension, torch))
     return make_finding(
-        "SF504", severity_of(extension),
+        "SF504", severity_of(view, extension),
         summary=f"{extension.label} is built for CUDA {major}, and {torch.name} for CUDA {torch.cuda}",
         why=f"It is linked against {name}, and torch brings the libraries of CUDA {torch.cuda_major}.",
         culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
@@ -85,12 +94,13 @@ def foreign_cuda(view: View, torch: InstalledTorch) -> Iterator[Finding]:
                 why_not=f"no build of {label} for CUDA {torch.cuda_major} is known")
 
 
-def no_torch(extension: Extension) -> Finding:
+def no_torch(view: View, extension: Extension) -> Finding:
     """SF401: torch's libraries are missing because torch is. A package that does not require it has another way."""
     names, known = tuple(extension.missing), extension.distribution
-    severity = "note" if known is not None and "torch" not in required_names(known.requires) else severity_of(extension)
+    optional = known is not None and "torch" not in required_names(known.requires)
     return make_finding(
-        "SF401", severity, level="torch", summary=f"{extension.label} needs torch, which is not installed",
+        "SF401", "note" if optional else severity_of(view, extension), level="torch",
+        summary=f"{extension.label} needs torch, which is not installed",
         why=f"{', '.join(names)} are torch's own libraries, and no torch is in this environment.",
         culprit=Culprit(package="torch", path=names[0]), requester=requester_of(extension),
         symbols=tuple(extension.torch_symbols), evidence=(*evidence_of(extension), *file_lines(extension)),
@@ -98,28 +108,27 @@ def no_torch(extension: Extension) -> Finding:
         why_not="which torch it was built for is not known here")
 
 
-def torch_itself(extension: Extension) -> Finding:
+def torch_itself(view: View, extension: Extension) -> Finding:
     """SF302: torch's own libraries are of different builds."""
     first = extension.first
     loaded = [each for each in first.opening.outcome.attempted.objects if is_torch_library(each.elf.soname or "")]
     return make_finding(
-        "SF302", severity_of(extension), level="torch",
+        "SF302", severity_of(view, extension), level="torch",
         summary=f"{extension.label}: its own libraries do not fit together",
         why="One of torch's libraries needs what none of the others has: they are of different builds, left over from "
             "an interrupted upgrade, another installer, or a libtorch elsewhere that was found first.",
         culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), *(f"{each.elf.soname} is {each.path}" for each in loaded)),
-        error=f"ImportError: {first.failure.message()}",
+        error=first.failure.message(),
         cure=(f"pip install --force-reinstall --no-deps {extension.label.replace(' ', '==')}",))
 
 
 def unknown_symbol(view: View, extension: Extension) -> Finding:
     """SF503."""
     symbols = (*extension.torch_symbols, *extension.other_symbols)
-    first, readable = extension.first, hint(symbols[0])
-    severity = severity_of(extension) if first.severity != "warning" else "warning"
+    readable = hint(symbols[0])
     return make_finding(
-        "SF503", severity, summary=f"{extension.label} needs {readable}"
+        "SF503", severity_of_unknown(view, extension), summary=f"{extension.label} needs {readable}"
         + (f" and {len(symbols) - 1} more symbols" if len(symbols) > 1 else "") + ", which no library provides",
         why="No library that it is linked against has the symbol, and none that is loaded before. It was built against "
             "another release of a library, or its maker did not link all that it uses.",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.finding_records import Culprit, Requester
+from stackfix.diagnose.situation import View
 
 # What packages say in place of the loader's line.
 HIDDEN = {
@@ -13,11 +15,41 @@ HIDDEN = {
     "xformers": "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions.",
 }
 MOST_FILES = 8
+DIGITS = re.compile(r"\d+")
 
 
-def severity_of(extension: Extension) -> str:
-    """An error: the module cannot be imported; a note where the package gets over it."""
-    return "note" if extension.may_fail and extension.name not in HIDDEN else "error"
+def severity_of(view: View, extension: Extension) -> str:
+    """An error: the module cannot be imported; a note where the package gets over it, or has another file for it."""
+    if extension.may_fail and extension.name not in HIDDEN:
+        return "note"
+    return "note" if has_other_build(view, extension) else "error"
+
+
+def only_modules(extension: Extension) -> bool:
+    """Whether only modules fail that are perhaps never imported."""
+    return all(each.opening.phase == "module" for each in extension.sightings)
+
+
+def working_files(view: View, extension: Extension) -> set[str]:
+    """Names of the package's modules that can be opened."""
+    projects = {each.opening.project for each in extension.sightings} - {None}
+    return {each.request.name.rpartition("/")[2] for each in view.openings
+            if each.project in projects and not each.outcome.failures}
+
+
+def has_other_build(view: View, extension: Extension) -> bool:
+    """Whether each file that fails has a twin that works: `x_torch24.so` beside `x_torch26.so`."""
+    if not only_modules(extension):
+        return False
+    twins = {DIGITS.sub("", each) for each in working_files(view, extension)}
+    return all(DIGITS.sub("", each.opening.request.name.rpartition("/")[2]) in twins for each in extension.sightings)
+
+
+def severity_of_unknown(view: View, extension: Extension) -> str:
+    """Of symbols that nobody has: a module that is asked for fails; one among others that work may be for others."""
+    if not only_modules(extension) or extension.first.opening.request.name in view.situation.extra:
+        return severity_of(view, extension)
+    return "note" if extension.may_fail or working_files(view, extension) else "warning"
 
 
 def culprit_of(extension: Extension) -> Culprit:
@@ -35,7 +67,7 @@ def requester_of(extension: Extension) -> Requester:
 
 def seen_error(extension: Extension) -> str:
     """The line that the user sees."""
-    return HIDDEN.get(extension.name) or f"ImportError: {extension.first.failure.message()}"
+    return HIDDEN.get(extension.name) or extension.first.failure.message()
 
 
 def evidence_of(extension: Extension) -> Iterator[str]:

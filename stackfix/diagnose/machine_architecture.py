@@ -64,7 +64,7 @@ def add_file(view: View, found: dict[str, Foreign], path: str, failure: MissingL
     label = f"{owners[0].name} {owners[0].version}" if owners else path
     known = found.setdefault(label, Foreign(label=label))
     known.path = known.path or path
-    known.error = known.error or f"ImportError: {failure.message()}"
+    known.error = known.error or failure.message()
     known.requester = known.requester or (Requester(path=failure.requester) if failure.requester else None)
     known.lines.setdefault(f"{path} is for {what_it_is(view, path)}")
     known.worsen(severity)

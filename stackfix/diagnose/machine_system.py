@@ -83,7 +83,7 @@ def old_libstdcxx(view: View, fault: Fault, provider: LoadedObject) -> Finding:
         "SF903", severity_of(fault), summary=f"{provider.path} is too old for {who_needs(fault)}: it has no "
         f"{needs_text(fault)}", why=" ".join(why),
         culprit=Culprit(path=provider.path, variable=cause.variable), requester=requester_of(view, fault),
-        symbols=fault.symbols, error=f"ImportError: {fault.failure.message()}", winner=provider.path,
+        symbols=fault.symbols, error=fault.failure.message(), winner=provider.path,
         loser=able.path if able else None,
         evidence=(*needs_lines(view, fault),
                   f"taken: {describe(view, provider.path, provider.real_path)} via {via_text(provider.found_via)}",
@@ -145,7 +145,7 @@ def old_glibc(view: View, fault: Fault) -> Finding:
         why="It was built on a newer system than this one. The tag of a wheel (manylinux_2_28: glibc 2.28) keeps pip "
             "from installing such a file, unless it was copied, built elsewhere, or installed for another platform.",
         culprit=Culprit(path=requester.path if requester else None, package=package),
-        requester=requester_of(view, fault), symbols=fault.symbols, error=f"ImportError: {fault.failure.message()}",
+        requester=requester_of(view, fault), symbols=fault.symbols, error=fault.failure.message(),
         evidence=(*needs_lines(view, fault),
                   *((f"{fault.provider.path}: newest {', '.join(newest(fault.provider))}",) if fault.provider else ()),
                   *((f"tags of {package}: {', '.join(known.tags)}",) if known and known.tags else ()),
