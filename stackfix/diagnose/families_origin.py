@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain, same_version
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.provenance import Provenance, trace
 from stackfix.diagnose.records import Failure, MissingSymbol, MissingVersion
 from stackfix.diagnose.situation import Opening, View
 
@@ -79,20 +80,21 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
     asking = bringer(foreign, one.opening.outcome.attempted)
     asking_path = asking.path if asking else caller_of(one)
     asking_path = plain(view, asking_path) if asking_path else None
+    traced = trace(view, foreign.object, foreign.path, foreign.object.found_via)
     inside = view.is_own(foreign.path, foreign.object.real_path)
     return make_finding(
         "SF302", severity, level=family.level,
         summary=f"{names} comes from {foreign.origin()} and the rest of {family.name} from {home.origin()}",
-        why=reason(one, severity),
+        why=reason(one, traced, severity),
         culprit=Culprit(path=foreign.path, package=named(foreign.owner),
-                        variable="LD_LIBRARY_PATH" if foreign.object.found_via.step == "LD_LIBRARY_PATH" else None),
+                        variable=traced.variable),
         requester=Requester(path=asking_path, package=named(owner_at(view, asking_path))),
         symbols=tuple(dict.fromkeys(each.name for each in failures if isinstance(each, MissingSymbol))),
         evidence=(*(f"{part.soname}: {part.path} ({part.origin()}), found via {via(part)}" for part in one.parts),
-                  f"seen at: {one.opening.what}"),
+                  *traced.lines, f"seen at: {one.opening.what}"),
         error=failures[0].message() if failures else expected_error(family.name, severity),
-        winner=foreign.path, loser=home.path, cure=cure(one, inside=inside),
-        why_not=why_not(one, inside=inside, severity=severity),
+        winner=foreign.path, loser=home.path, cure=cure(one, traced, inside=inside),
+        why_not=why_not(one, traced, inside=inside, severity=severity),
     )
 
 
@@ -135,18 +137,12 @@ def via(part: Part) -> str:
     return found.step + (f" ({found.element or 'the current folder'})" if found.element is not None else "")
 
 
-def reason(mix: Mix, severity: str) -> str:
+def reason(mix: Mix, traced: Provenance, severity: str) -> str:
     """How the parts come to differ, and what follows."""
-    found = mix.foreign.object.found_via
-    how = {"LD_LIBRARY_PATH": f"LD_LIBRARY_PATH names {found.element} before the loader looks beside the library",
-           "ld.so.cache": "the loader finds no copy beside the library and takes the system's from ld.so.cache",
-           "default folder": "the loader finds no copy beside the library and takes the system's"}
-    taken = how.get(found.step, f"the loader takes it via {via(mix.foreign)}")
     if severity == "note":
-        return f"It is the same version, so nothing breaks now: {taken}."
-    if mix.same is None:
-        return f"Parts of one version only fit each other, and the foreign part's version is not known: {taken}."
-    return f"Parts of one version only fit each other: {taken}."
+        return f"It is the same version, so nothing breaks now: {traced.how}."
+    unknown = ", and the foreign part's version is not known" if mix.same is None else ""
+    return f"Parts of one version only fit each other{unknown}: {traced.how}."
 
 
 def expected_error(family: str, severity: str) -> str | None:
@@ -154,22 +150,20 @@ def expected_error(family: str, severity: str) -> str | None:
     return "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if family == "cuDNN" and severity == "error" else None
 
 
-def cure(mix: Mix, *, inside: bool) -> tuple[str, ...]:
-    found, home = mix.foreign.object.found_via, mix.home
-    if found.step == "LD_LIBRARY_PATH":
-        return (f"take {found.element or 'the empty element'} out of LD_LIBRARY_PATH",
-                f"or put {home.path.rpartition('/')[0]} first on LD_LIBRARY_PATH")
+def cure(mix: Mix, traced: Provenance, *, inside: bool) -> tuple[str, ...]:
+    """Take the foreign part away; no file is ever copied into a wheel's folder."""
+    name, home = mix.foreign.family.name, mix.home
+    if traced.variable is not None:
+        return (*traced.undo, f"or put {home.path.rpartition('/')[0]} first on LD_LIBRARY_PATH")
     if inside:
         return (f"remove {mix.foreign.origin()}, or install both parts in one version",)
-    name = mix.foreign.family.name
-    return (f"ask an administrator to remove the system's {name}: the package that owns {mix.foreign.object.real_path}",
-            f"or to take {mix.foreign.folder} out of ld.so.conf and run ldconfig",
-            f"or to install the system's {name} in version {home.version}")
+    return (f"ask an administrator to remove the system's {name}, the package that owns {mix.foreign.object.real_path}",
+            *traced.undo, f"or to install the system's {name} in version {home.version}")
 
 
-def why_not(mix: Mix, *, inside: bool, severity: str) -> str | None:
+def why_not(mix: Mix, traced: Provenance, *, inside: bool, severity: str) -> str | None:
     if severity == "note":
         return "nothing is broken"
-    if inside or mix.foreign.object.found_via.step == "LD_LIBRARY_PATH":
+    if inside or traced.variable is not None:
         return None
     return f"{mix.foreign.path} lies outside of the environment, and nothing inside it is missing"

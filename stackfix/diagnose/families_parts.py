@@ -47,7 +47,7 @@ class Part:
         """Who installed it, in words."""
         if self.owner is not None:
             return f"{self.owner.name} {self.owner.version}"
-        return f"no package of the environment, {f'version {self.version}' if self.version else 'version unknown'}"
+        return f"a copy that no package installed ({f'version {self.version}' if self.version else 'version unknown'})"
 
 
 def parts_of(view: View) -> Parts:
