@@ -195,6 +195,11 @@ def test_a_whole_folder_that_puts_an_older_library_first_is_a_warning(broad: Wor
     assert (finding.winner, finding.loser) == (f"{SYSTEM}/libcudnn.so.9", broad.inside(f"{CUDNN}/libcudnn.so.9"))
     assert finding.requester is not None
     assert finding.requester.package == "torch 2.4.0"
+    assert not finding.repairable
+    broad.write("/venv/bin/activate", f"export LD_LIBRARY_PATH={SYSTEM}\n")
+    finding = only(list(find_broad_paths(broad.view())))
+    assert finding.repairable
+    assert finding.cure[0] == "change line 1 of /venv/bin/activate, then activate the environment again"
 
 
 def test_a_whole_folder_with_a_newer_library_stays_a_note(broad: World) -> None:
@@ -216,7 +221,9 @@ def test_a_library_from_the_current_folder_is_a_warning(broad: World) -> None:
     broad.library("/libcudnn.so.9", lib()).environ(LD_LIBRARY_PATH=":/opt/x")
     finding = only(list(find_current_folder(broad.view())))
     assert (finding.severity, finding.winner) == ("warning", "/libcudnn.so.9")
-    assert finding.repairable
+    assert not finding.repairable
+    broad.write("/venv/bin/activate", "export LD_LIBRARY_PATH=/opt/x:$LD_LIBRARY_PATH\n")
+    assert only(list(find_current_folder(broad.view()))).repairable
 
 
 # --- kernels ---
@@ -246,6 +253,15 @@ def test_a_kernel_without_the_variable(needy: World) -> None:
 def test_a_kernel_where_the_wheels_find_their_own(broad: World) -> None:
     view = with_kernel(broad).environ(LD_LIBRARY_PATH=f"{broad.site}/{CUDNN}").view()
     assert list(find_kernels_without_path(view)) == []
+
+
+@pytest.mark.parametrize(("program", "count"), [("/venv/bin/python", 1), ("/opt/other/bin/python", 0), ("python", 0)])
+def test_a_kernel_of_the_user(needy: World, program: str, count: int) -> None:
+    """It is this environment's where it starts its Python, and is left alone."""
+    needy.remove("/venv/share/jupyter/kernels/python3/kernel.json").environ(HOME="/home/me", LD_LIBRARY_PATH="/opt/x")
+    needy.write("/home/me/.local/share/jupyter/kernels/mine/kernel.json", json.dumps({"argv": [program]}))
+    findings = list(find_kernels_without_path(needy.view()))
+    assert [each.repairable for each in findings] == [False] * count
 
 
 def test_a_kernel_that_has_the_variable(needy: World) -> None:

@@ -10,11 +10,14 @@ from stackfix.diagnose.families_parts import is_older, named, owner_at, plain, v
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, activated_path
+from stackfix.diagnose.provenance import script_lines, who_set
 from stackfix.diagnose.records import Candidate, Edge, LoadedObject, MissingLibrary
 from stackfix.diagnose.situation import Opening, View
+from stackfix.inspect.environment_records import JupyterKernel
 from stackfix.inspect.records import FileAt
 
 STEP = "LD_LIBRARY_PATH"
+SET_OUTSIDE = "no file of the environment sets the variable: a shell's start-up file or a job script does"
 BROAD = frozenset({"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"})
 
 
@@ -107,6 +110,7 @@ def version_at(view: View, path: str) -> str | None:
 
 def describe_broad(view: View, element: str, taken: int, older: list[tuple[Taken, Candidate]]) -> Finding:
     one = older[0] if older else None
+    set_by, undo = who_set(view, PATH, element)
     return make_finding(
         "SF1102", "warning" if older else "note",
         summary=f"LD_LIBRARY_PATH has the whole of {element}"
@@ -116,14 +120,21 @@ def describe_broad(view: View, element: str, taken: int, older: list[tuple[Taken
         culprit=Culprit(path=plain(view, one[0].object.path) if one else None, variable=PATH),
         requester=requester_of(view, one[0]) if one else None,
         evidence=(f"LD_LIBRARY_PATH={view.situation.loader.library_path}",
-                  f"{taken} librar{'y' if taken == 1 else 'ies'} of the imports come from there",
+                  *set_by, f"{taken} librar{'y' if taken == 1 else 'ies'} of the imports come from there",
                   *(f"{each.edge.name}: {each.object.path} ({version_at(view, each.object.path)}) before "
                     f"{plain(view, better.path)} "
                     f"({version_at(view, better.path)})" for each, better in older)),
         winner=plain(view, one[0].object.path) if one else None, loser=plain(view, one[1].path) if one else None,
-        cure=(f"take {element} out of LD_LIBRARY_PATH, and name only the folders that are needed",),
-        why_not=None if older else "nothing is broken",
+        cure=(*undo, f"take {element} out of LD_LIBRARY_PATH, and name only the folders that are needed"),
+        why_not="nothing is broken" if not older else None if is_set_inside(view, element) else SET_OUTSIDE,
     )
+
+
+def is_set_inside(view: View, element: str) -> bool:
+    """Whether a script of the environment, or conda's own variables for it, name the element."""
+    conda = view.environment.conda
+    stated = dict(conda.variables).get(PATH, "") if conda is not None else ""
+    return any(True for _ in script_lines(view, PATH, element)) or element in stated.split(":")
 
 
 def requester_of(view: View, taken: Taken) -> Requester | None:
@@ -153,7 +164,7 @@ def find_current_folder(view: View) -> Iterator[Finding]:
                   *(f"{each.edge.name}: {each.object.real_path}, at: {each.opening.what}" for each in taken)),
         winner=taken[0].object.real_path if taken else None,
         cure=("write LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}, so that no colon is left over",),
-        why_not=None if taken else "nothing is broken",
+        why_not="nothing is broken" if not taken else None if activated_path(view) is not None else SET_OUTSIDE,
     )
 
 
@@ -161,9 +172,9 @@ def find_current_folder(view: View) -> Iterator[Finding]:
 
 
 def find_kernels_without_path(view: View) -> Iterator[Finding]:
-    """SF1104: kernels of the prefix, where imports need what only activation, or this shell, sets."""
-    kernels = [each for each in view.environment.kernels if each.path.startswith(f"{view.environment.prefix}/")
-               and PATH not in dict(each.variables)]
+    """SF1104: kernels of this Python, where imports need what only activation, or this shell, sets."""
+    kernels = [each for each in view.environment.kernels if runs_here(view, each) and PATH not in dict(each.variables)]
+    kernels.sort(key=lambda each: not view.is_own(each.path))
     if not kernels:
         return
     needed = next(needed_libraries(view), None)
@@ -179,7 +190,15 @@ def find_kernels_without_path(view: View) -> Iterator[Finding]:
         evidence=(f"{name} is found in {folder} only, which {source} names",
                   *(f"{each.path}: env has no LD_LIBRARY_PATH" for each in kernels)),
         cure=(f'put "env": {{"LD_LIBRARY_PATH": "{folder}"}} into {kernels[0].path}',),
+        why_not=None if view.is_own(kernels[0].path) else f"{kernels[0].path} lies outside of the environment",
     )
+
+
+def runs_here(view: View, kernel: JupyterKernel) -> bool:
+    """Whether a kernel starts the environment's Python; one of the prefix may leave the folder to Jupyter."""
+    if kernel.python is not None and kernel.python.startswith("/"):
+        return kernel.python.startswith(f"{view.environment.prefix}/")
+    return kernel.path.startswith(f"{view.environment.prefix}/")
 
 
 def needed_libraries(view: View) -> Iterator[tuple[str, str, str, str]]:
