@@ -46,11 +46,17 @@ def command(**options: Any) -> int:
     asked = asked_for(options)
     with (
         Bars(shown=asked.deep and not (common.quiet or common.as_json)) as bars,
-        open_view(asked, bars.hashing if asked.deep else None) as view,
+        open_view(asked, bars.hashing if asked.deep else None, None if common.quiet else tell_of_waiting) as view,
     ):
         diagnosis = diagnose(view)
     show(diagnosis, view, asked, common, fail_on=fail_on)
     return 1 if any(at_or_above(each, fail_on) for each in diagnosis.findings) else 0
+
+
+def tell_of_waiting() -> None:
+    """A line for who would otherwise look at nothing: nvidia-smi hangs on a wedged driver."""
+    if sys.stderr.isatty():
+        click.echo("waiting for nvidia-smi, 10 seconds at most", err=True)
 
 
 def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, *, fail_on: str) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
     from stackfix.matrix.records import Matrix
 
+PATIENCE = 1.0          # seconds, after which it is said that nvidia-smi is waited for
 HWCAPS = "glibc-hwcaps/"
 PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
 Result = TypeVar("Result")
@@ -65,8 +66,12 @@ class Beside(threading.Thread, Generic[Result]):
         except BaseException as error:      # noqa: BLE001 - raised again where it is waited for
             self._error = error
 
-    def result(self) -> Result:
-        """What the call answered, or raised."""
+    def result(self, waiting: Callable[[], None] | None = None) -> Result:
+        """What the call answered, or raised; `waiting` is called once where it takes long."""
+        if waiting is not None:
+            self.join(PATIENCE)
+            if self.is_alive():
+                waiting()
         self.join()
         if self._error is not None:
             raise self._error
@@ -74,7 +79,8 @@ class Beside(threading.Thread, Generic[Result]):
 
 
 @contextmanager
-def open_view(asked: Asked, progress: Progress | None = None) -> Iterator[View]:
+def open_view(asked: Asked, progress: Progress | None = None,
+              waiting: Callable[[], None] | None = None) -> Iterator[View]:
     """Everything that is to be judged. Raises BadInput where the place named has no environment, extension or wheel."""
     files = DiskFiles(asked.root)
     for path in asked.extensions:
@@ -84,7 +90,7 @@ def open_view(asked: Asked, progress: Progress | None = None) -> Iterator[View]:
     reading = Beside(lambda: read_machine(asked, found.prefix))
     environment, installed = inspect_installation(asked.root, asked.environ, found, deep=asked.deep,
                                                   progress=progress)
-    machine, loader = reading.result()
+    machine, loader = reading.result(waiting)
     if machine.architecture is None:        # a tree without a loader: its Python may tell
         loader = read_loader(asked.root, machine=architecture_of(environment, files), cpu_flags=())
 
