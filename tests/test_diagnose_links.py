@@ -123,6 +123,12 @@ def test_a_dangling_name_for_compilers_is_a_note(tmp_path: Path) -> None:
     assert only(list(find_broken_links(world.view()))).severity == "note"
 
 
+def test_a_loop_of_links_leads_nowhere(tmp_path: Path) -> None:
+    world = World(tmp_path).link("/opt/loop", "loop").wheel("x", "1", {"x/__init__.py": ""})
+    world.link(f"{world.site}/x/liby.so.1", "/opt/loop/liby.so.1")
+    assert only(list(find_broken_links(world.view()))).severity == "note"
+
+
 def test_links_that_lead_somewhere(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("x", "1", {"x/libx.so.1": lib()}).library("/opt/liby.so.1", lib())
     world.link(f"{world.site}/x/libx.so", "libx.so.1").link(f"{world.site}/x/liby.so.1", "/opt/liby.so.1")

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.plumbing import find_broad_paths, find_current_folder, find_kernels_without_path
-from stackfix.diagnose.plumbing_activation import find_activation_order
+from stackfix.diagnose.plumbing_activation import find_activation_order, requirement_of
 from stackfix.diagnose.plumbing_scripts import activated_path, assignments
 from stackfix.inspect.machine_records import Undecided
 from tests.diagnose_world import SYSTEM, World, lib
 
 CUDNN = "nvidia/cudnn/lib"
+HOSTILE = """
+import sys
+from stackfix.diagnose.plumbing_scripts import COMMAND, RECIPE, VARIABLE, assignments
+text = sys.argv[1]
+list(assignments(text))
+for each in (COMMAND, RECIPE, VARIABLE):
+    each.sub("", text)
+"""
 RECIPE = 'CUDNN_PATH=$(dirname $(python -c "import nvidia.cudnn;print(nvidia.cudnn.__file__)"))\n'
 GUIDE = RECIPE + "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$CONDA_PREFIX/lib/:$CUDNN_PATH/lib\n"
 
@@ -133,6 +142,26 @@ def test_the_fish_script_of_an_environment(world: World) -> None:
 ])
 def test_assignments_of_a_line(line: str, expected: list[tuple[str, str]]) -> None:
     assert list(assignments(line)) == expected
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("nvidia-cudnn-cu11==8.6.0.163", ("nvidia-cudnn-cu11", "==8.6.0.163")), ("A_b (>=1,<2)", ("a-b", ">=1,<2")),
+    ('a[x]>=1; python_version>"3"', ("a", ">=1")), ("a; extra == 'x'", ("", None)), ("a", ("a", None)),
+    ("a @ https://a.test/a.whl", ("a", None)), ("a===x", ("a", None)),
+    (f"a{'=' * 2000}(", ("a", None)), ("", ("", None)),
+])
+def test_requirements(line: str, expected: tuple[str, str | None]) -> None:
+    assert requirement_of(line) == expected
+
+
+@pytest.mark.parametrize("text", ["$(" * 1000, "$((" * 600 + ")" * 600, "`" * 2000, "export A=" + "${" * 900,
+                                  "$(dirname " * 200, "A='" + "\\" * 1900, "export LD_LIBRARY_PATH=" + "$(a(b(c" * 250])
+def test_hostile_lines_end(tmp_path: Path, text: str) -> None:
+    """They are tried in a child, whose end is waited for."""
+    world = activate(World(tmp_path, conda=True), f"export LD_LIBRARY_PATH={text}\n{text}\n")
+    done = subprocess.run([sys.executable, "-c", HOSTILE, text], capture_output=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert list(find_activation_order(world.view())) != []
 
 
 @pytest.mark.parametrize("value", [

@@ -14,7 +14,7 @@ from stackfix.diagnose.ownership_facts import facts_of, reinstall
 from stackfix.diagnose.records import Failure, MissingLibrary, MissingSymbol, MissingVersion
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import SharedObject
-from stackfix.inspect.records import FileAt
+from stackfix.inspect.records import FileAt, Refused
 
 VERSIONED = re.compile(r"\.so\.\d")
 
@@ -27,8 +27,13 @@ def find_broken_links(view: View) -> Iterator[Finding]:
             yield finding
     paths = {each.path for each in view.environment.shared_objects}
     for link in view.environment.shared_objects:
-        if link.link is not None and target_of(link) not in paths and not isinstance(view.files.at(link.path), FileAt):
+        if link.link is not None and target_of(link) not in paths and leads_nowhere(view.files.at(link.path)):
             yield describe_broken(view, link)
+
+
+def leads_nowhere(at: FileAt | Refused | None) -> bool:
+    """Whether nothing can ever be reached; what may not be opened now may be there."""
+    return at is None or (isinstance(at, Refused) and "levels of symbolic links" in at.reason)
 
 
 def target_of(link: SharedObject) -> str:

@@ -11,13 +11,13 @@ from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import SEPARATORS
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, Activated, Element, activated_path
-from stackfix.diagnose.releases import admits
+from stackfix.diagnose.releases import CLAUSE, admits, release_of
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
 from stackfix.inspect.machine_records import Undecided
 from stackfix.inspect.records import ElfObject, FileAt
 
-REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[=!<>~]=?[^;,()]+,?)+)\)?\s*(?:;(.*))?$")
+NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[[^\]]*\])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +119,21 @@ def unmet_by(view: View, passed: Passed) -> Iterator[str]:
         return
     for each in view.distributions.values():
         for line in each.requires:
-            found = REQUIREMENT.match(line)
-            if found and "extra" not in (found[3] or "") and SEPARATORS.sub("-", found[1]).lower() == owner.name \
-                    and not admits(found[2].strip().rstrip(","), version):
+            name, specifier = requirement_of(line)
+            if name == owner.name and specifier and not admits(specifier, version):
                 yield f"{each.name} {each.version}"
+
+
+def requirement_of(line: str) -> tuple[str, str | None]:
+    """(normalised name, specifier) of a requirement; None where it has none that can be judged, or is an extra's."""
+    text, _, marker = line.partition(";")
+    found = NAME.match(text)
+    if found is None or "extra" in marker:
+        return "", None
+    specifier = text[found.end():].strip().removeprefix("(").removesuffix(")").strip()
+    clauses = [CLAUSE.fullmatch(each) for each in specifier.split(",")]
+    usable = all(each and release_of(each[2].removesuffix(".*")) for each in clauses)
+    return SEPARATORS.sub("-", found[1]).lower(), specifier if usable else None
 
 
 def cure(view: View, passed: Passed, folder: str) -> tuple[str, ...]:
