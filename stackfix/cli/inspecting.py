@@ -28,7 +28,7 @@ from stackfix.matrix.libraries import load_libraries
 
 if TYPE_CHECKING:
     from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
-    from stackfix.matrix.records import Matrix
+    from stackfix.matrix.records import Matrix, Needs
 
 PATIENCE = 1.0          # seconds, after which it is said that nvidia-smi is waited for
 HWCAPS = "glibc-hwcaps/"
@@ -148,8 +148,8 @@ def simulate(situation: Situation, files: Files, installed: Owners) -> View:
     """The situation with all that its imports open."""
     libraries = load_libraries()
     start, openings = simulate_imports(situation, libraries, files)
-    return View(situation=situation, libraries=libraries, load_matrix=read_matrix, files=files, installed=installed,
-                start=start, openings=openings)
+    return View(situation=situation, libraries=libraries, load_matrix=read_matrix, load_needs=read_needs, files=files,
+                installed=installed, start=start, openings=openings)
 
 
 def read_matrix() -> Matrix:
@@ -157,6 +157,13 @@ def read_matrix() -> Matrix:
     from stackfix.matrix.load import load_matrix
 
     return load_matrix()
+
+
+def read_needs() -> Needs:
+    """What packages need of each other: a part of the matrix, in a tenth of the time."""
+    from stackfix.matrix.load import load_needs
+
+    return load_needs()
 
 
 def read_archs(path: str, root: Root) -> GpuArchs | UnreadableFatbin | None:

@@ -10,6 +10,7 @@ from stackfix.diagnose.families import find_two_families
 from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
 from stackfix.diagnose.gpu import check_gpus
+from stackfix.diagnose.imports import find_undecided_imports
 from stackfix.diagnose.levels import describe_levels
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.links import find_broken_links
@@ -22,6 +23,7 @@ from stackfix.diagnose.ownership_copies import find_two_installations, find_user
 from stackfix.diagnose.ownership_shared import find_overwritten_files
 from stackfix.diagnose.plumbing import find_broad_paths, find_current_folder, find_kernels_without_path
 from stackfix.diagnose.plumbing_activation import find_activation_order
+from stackfix.diagnose.requirements import find_requirement_faults
 from stackfix.diagnose.shadows import find_shadows
 from stackfix.diagnose.shadows_harmless import find_harmless_shadows
 from stackfix.diagnose.situation import View
@@ -51,6 +53,8 @@ CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
     find_library_versions,
     find_missing,
     find_foreign,
+    find_requirement_faults,
+    find_undecided_imports,
 )
 
 

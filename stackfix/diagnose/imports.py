@@ -26,6 +26,7 @@ from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.records import Matrix
 
 OF_TORCH = ("libtorch", "libc10")
+LOADER_WORDS = ("ctypes", "dlopen", "LD_", "CDLL", "environ")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"
 DOES_WITHOUT = "{} does without {}"
 
@@ -193,6 +194,11 @@ def find_undecided_imports(view: View) -> Iterator[Undecided]:
     elif not view.start.objects:
         yield Undecided(subject="imports", reason="the environment's interpreter is not there: what it maps at its "
                                                   "start is not known, and Python's own symbols are not judged")
+    for file in view.environment.path_files:
+        for line in file.executes:
+            if any(word in line for word in LOADER_WORDS):
+                reason = f"Python executes {line!r} at its start, which may change what is loaded; here it was not"
+                yield Undecided(subject=file.path, reason=reason)
     for each in view.openings:
         if each.may_fail == OPENED_BY_CODE and each.outcome.failures:
             reason = f"{each.outcome.failures[0].message()}, but {OPENED_BY_CODE}"

@@ -15,7 +15,7 @@ from stackfix.inspect.ldso_records import ConfiguredFolder
 from stackfix.inspect.machine_records import Machine
 from stackfix.inspect.records import Files, LoaderEnvironment
 from stackfix.matrix.library_records import Libraries, LibraryFamily
-from stackfix.matrix.records import Matrix
+from stackfix.matrix.records import Matrix, Needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,7 @@ class View:
     openings: Sequence[Opening]
     archs: Callable[[str], GpuArchs | UnreadableFatbin | None] | None = None    # GPU code of a file; asked only where
     #                                                                             a GPU's capability is known
+    load_needs: Callable[[], Needs] | None = None   # companions and rules alone: quicker than the whole matrix
 
     @property
     def environment(self) -> Environment:
@@ -74,6 +75,12 @@ class View:
     @cached_property
     def matrix(self) -> Matrix:
         return self.load_matrix()
+
+    @cached_property
+    def needs(self) -> Needs:
+        if self.load_needs is not None and "matrix" not in vars(self):
+            return self.load_needs()
+        return Needs(companions=self.matrix.companions, rules=self.matrix.rules)
 
     @cached_property
     def variables(self) -> Mapping[str, str]:

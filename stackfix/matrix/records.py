@@ -70,6 +70,14 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What packages need of each other beside their metadata: a part of the matrix that is read alone, quickly."""
+
+    companions: tuple[Companion, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlashAttnRelease:
     """One flash-attn 2 release; `wheels` are its known or planned assets."""
 

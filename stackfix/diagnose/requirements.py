@@ -1,0 +1,120 @@
+"""What installed packages require of each other and is not so: declared, known to the matrix, or between companions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.releases import release_of
+from stackfix.diagnose.requirements_companions import find_companion_mismatches, is_companion
+from stackfix.diagnose.requirements_judge import Judge, Unmet
+from stackfix.diagnose.requirements_lines import parse_line
+from stackfix.diagnose.requirements_rules import find_broken_rules
+from stackfix.diagnose.requirements_stack import PARTS, Stack, install_line, named
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Distribution
+from stackfix.inspect.machine_records import Undecided
+
+MOST = 12                           # lines of evidence for packages that are none of the GPU stack
+
+
+def find_requirement_faults(view: View) -> Iterator[Finding | Undecided]:
+    """SF601, SF602 and SF603. What the loader shows to fail already is its finding; here it is a note."""
+    judge, stack = Judge(view), Stack(view)
+    others: list[Unmet] = []
+    for each in judge.unmet():
+        if isinstance(each, Undecided):
+            yield each
+        elif not (stack.has(each.by.name) or stack.has(each.line.name)):
+            others.append(each)
+        elif not (each.line.name == "torch" and each.found and is_companion(view, each.by)):    # SF602 says it
+            yield of_stack(view, stack, each)
+    if others:
+        yield of_others(others)
+    if any(name == "torch" or name.startswith(PARTS) for name in view.distributions):
+        yield from find_older_than_compiled(view, stack)
+        yield from find_companion_mismatches(view, stack)
+        yield from find_broken_rules(view, stack, judge)
+
+
+def of_stack(view: View, stack: Stack, unmet: Unmet) -> Finding:
+    """A requirement of, or on, a member of the GPU stack."""
+    by, line, found = unmet.by, unmet.line, unmet.found
+    asked = f"{line.name}{line.specifier}"
+    shown = stack.shown(line.name)
+    severity = severity_of(unmet, stack)
+    is_there = f"{found.version} is installed" if found else "it is not installed"
+    pinned = "it is built and tested with exactly that version" if line.specifier.startswith("==") else \
+        "other versions are outside of what it is made for"
+    evidence = [f"{by.metadata}/METADATA: Requires-Dist: {line.text}"]
+    if found:
+        evidence.append(f"{found.metadata}: {found.version}, installed by {found.installer or found.manager}")
+    if shown:
+        evidence.append(f"the loader shows what comes of it: {shown}")
+    return make_finding(
+        "SF601", severity, level=stack.level(line.name),
+        summary=f"{named(by)} requires {asked}, and {is_there}",
+        why=f"{by.name} declares it, and {pinned}; a later installation has moved it, or left it out.",
+        culprit=Culprit(package=named(found) if found else line.name), requester=Requester(package=named(by)),
+        evidence=tuple(evidence), cure=(install_line(view, found or by, asked, alone=found is not None),),
+    )
+
+
+def severity_of(unmet: Unmet, stack: Stack) -> str:
+    """How bad it is: what is required and absent fails when it is imported; else symbols decide, in other findings."""
+    by, line, found = unmet.by, unmet.line, unmet.found
+    if by.manager != "pip" and found is None:
+        return "note"               # conda and distributions have it under another name
+    if not stack.has(line.name):
+        return "warning" if by.name == "torch" and found is None else "note"
+    if stack.shown(line.name):
+        return "note"
+    return "error" if line.name == "torch" and found is None and stack.has(by.name) else "warning"
+
+
+def of_others(unmet: Sequence[Unmet]) -> Finding:
+    """Packages that are none of the GPU stack: one note for all."""
+    lines = [f"{named(each.by)} requires {each.line.text.partition(';')[0].strip()}, and "
+             f"{each.found.version if each.found else 'nothing'} is installed" for each in unmet]
+    more = len(lines) - MOST
+    return make_finding(
+        "SF601", "note", level="environment",
+        summary=lines[0] if len(lines) == 1 else
+        f"{len(lines)} declared requirements are not met, none of them of the GPU stack",
+        why="Later installations have moved them, or packages were installed without what they require.",
+        culprit=Culprit(package=named(unmet[0].found) if unmet[0].found else unmet[0].line.name),
+        requester=Requester(package=named(unmet[0].by)),
+        evidence=(*lines[:MOST], *((f"… {more} more",) if more > 0 else ())),
+        cure=("pip check",), why_not="they are not part of the GPU stack",
+    )
+
+
+def find_older_than_compiled(view: View, stack: Stack) -> Iterator[Finding]:
+    """cuDNN older than what a package was compiled with, as only its extras tell: TensorFlow and JAX refuse it."""
+    cudnn = [each for name, each in view.distributions.items()
+             if (family := stack.family(name)) and family.name == "cuDNN"]
+    for by in view.distributions.values() if cudnn else ():
+        for found, wanted, text in extras_above(by, cudnn) if stack.has(by.name) and by.name != "torch" else ():
+            yield make_finding(
+                "SF601", "note" if stack.shown(found.name) else "warning", level="cudnn",
+                summary=f"{named(by)} was compiled with cuDNN {wanted}, and {found.version} is installed",
+                why=f"{by.name} refuses a cuDNN of an older minor at run time. What it was compiled with is told by an "
+                    "extra, which no installed package requires.",
+                culprit=Culprit(package=named(found)), requester=Requester(package=named(by)),
+                evidence=(f"{by.metadata}/METADATA: Requires-Dist: {text}",
+                          f"{found.metadata}: {found.version}"),
+                cure=(install_line(view, found, f"{found.name}>={wanted}"),),
+            )
+
+
+def extras_above(by: Distribution, cudnn: Sequence[Distribution]) -> Iterator[tuple[Distribution, str, str]]:
+    """(what is installed, the version that an extra names, the requirement) where that is of a newer minor."""
+    for text in by.requires:
+        line = parse_line(text) if "extra" in text and "cudnn" in text else None
+        found = next((each for each in cudnn if line is not None and each.name == line.name), None)
+        if line is None or found is None or not line.specifier.startswith(("==", ">=", "~=")):
+            continue
+        wanted = line.specifier[2:].partition(",")[0].strip()
+        if (release_of(wanted) or ())[:2] > (release_of(found.version) or ())[:2]:
+            yield found, wanted, text
