@@ -97,6 +97,15 @@ def test_a_missing_library_of_the_system_is_a_warning(tmp_path: Path) -> None:
     assert finding.error == really(world)
 
 
+def test_a_module_among_others_that_work_is_a_note(tmp_path: Path) -> None:
+    """numba's pool of threads for oneTBB is there whether oneTBB is or not."""
+    world = World(tmp_path).wheel("numba", "0.61", {
+        "numba/a.abi3.so": lib(), "numba/b.abi3.so": lib(), "numba/tbbpool.abi3.so": lib(needs=("libGone.so.1",))})
+    for name in ("a", "b", "tbbpool"):
+        world.opens(f"numba/{name}.abi3.so", project="numba", phase="module")
+    assert (only(world).code, only(world).severity) == ("SF401", "note")
+
+
 def test_many_modules_that_miss_one_library_are_one_finding(tmp_path: Path) -> None:
     world = World(tmp_path)
     for name in ("a", "b", "c"):
@@ -213,6 +222,18 @@ def test_a_sublibrary_that_is_opened_by_its_bare_name(tmp_path: Path) -> None:
     assert answers(world.environ(LD_LIBRARY_PATH=f"{world.site}/nvidia/cudnn/lib")) == []
 
 
+@pytest.mark.parametrize("torch", [False, True])
+def test_what_is_wanted_on_a_gpu_only_and_is_installed(tmp_path: Path, torch: bool) -> None:
+    copy = "ctranslate2.libs/libcudnn-a1b2c3d4.so.8"
+    world = cudnn(World(tmp_path)).library(copy, lib(soname="libcudnn-a1b2c3d4.so.8"))
+    world.library(TORCH_CUDA, lib(needs=("libcudnn_ops_infer.so.8",), rpath="$ORIGIN/../../nvidia/cudnn/lib"))
+    world.opens(copy, project="ctranslate2").opens("libcudnn_ops_infer.so.8", caller=copy, project="ctranslate2",
+                                                   phase="first use", may_fail="optional: wanted on a GPU only")
+    finding = only(world.opens(TORCH_CUDA, project="torch") if torch else world)
+    assert (finding.code, finding.severity) == ("SF402", "note" if torch else "warning")
+    assert ("or import torch first: it loads them, and what is loaded is found by its name" in finding.cure) is torch
+
+
 def provider(world: World) -> World:
     """onnxruntime-gpu with its CUDA provider, which has neither RPATH nor RUNPATH."""
     library = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
@@ -244,7 +265,8 @@ def test_every_library_of_a_provider_without_runpath(tmp_path: Path) -> None:
     folders = one.cure[0].partition("=")[2].partition("$")[0].split(":")
     assert {each.removeprefix(f"{world.site}/nvidia/") for each in folders} == {
         "cublas/lib", "cudnn/lib", "cuda_nvrtc/lib", "cuda_runtime/lib"}
-    assert [each.culprit.package for each in by_code["SF401"]] == ["nvidia-curand-cu12", "nvidia-cufft-cu12"]
+    assert [each.culprit.package for each in by_code["SF401"]] == ["nvidia-curand-cu12"]
+    assert by_code["SF401"][0].cure[0] == "pip install 'nvidia-curand-cu12' 'nvidia-cufft-cu12'"
 
 
 def test_what_torch_has_loaded_is_reached(tmp_path: Path) -> None:

@@ -8,52 +8,56 @@ from collections.abc import Iterator, Sequence
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.faults_symbols import is_torch_library
-from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
+from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_carriers import (
-    GONE,
-    Carrier,
-    find_carrier,
-    gone_files,
-    installed_carrier,
-)
+from stackfix.diagnose.missing_carriers import GONE, gone_files
+from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, tried_lines
 from stackfix.diagnose.missing_unreachable import unreachable
 from stackfix.diagnose.ownership_facts import reinstall
-from stackfix.diagnose.provenance import describe, named
+from stackfix.diagnose.provenance import named
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import FileFault, Owner
 from stackfix.inspect.machine_records import Undecided
 from stackfix.inspect.records import FileAt
 
-SHOWN = 16      # places that were tried
-
 
 def find_missing(view: View) -> Iterator[Finding | Undecided]:
     """SF401 and SF402; a library of the driver where there is none is undecided."""
-    groups: dict[str, list[tuple[Fault, Copy]]] = {}
+    absent: dict[str, list[Fault]] = {}
+    unreached: dict[str, list[tuple[Fault, Copy]]] = {}
     lost: dict[Owner, list[tuple[Fault, FileFault]]] = {}
-    for fault in serious(find_faults(view)):
-        if fault.category != "missing" or is_told_elsewhere(view, fault):
-            continue
+    for fault in missing_faults(view):
         if is_driver(view, fault.name) and not has_driver(view):
             yield undecided_driver(view, fault)
         elif gone := recorded_and_gone(view, fault):
-            if fault.severity != "note":
-                lost.setdefault(gone.owner, []).append((fault, gone))
+            lost.setdefault(gone.owner, []).append((fault, gone))
         elif copy := reachable_copy(view, fault):
-            groups.setdefault(fault.requester.identity if fault.requester else fault.opening.what, []).append(
-                (fault, copy))
+            unreached.setdefault(asker(fault), []).append((fault, copy))
         elif is_fault(view, fault):
-            yield nowhere(view, fault)
+            absent.setdefault(asker(fault), []).append(fault)
+    yield from (nowhere(view, faults) for faults in absent.values())
+    yield from (unreachable(view, group) for group in unreached.values())
     for files in lost.values():
-        yield deleted(view, sorted(files, key=lambda each: SEVERITIES.index(each[0].severity)))
-    for group in groups.values():
-        yield unreachable(view, group)
+        needed = [each for each in files if each[0].severity != "note"]
+        if needed:
+            yield deleted(view, sorted(needed, key=lambda each: SEVERITIES.index(each[0].severity)))
+
+
+def missing_faults(view: View) -> Iterator[Fault]:
+    """Libraries that are missing, and of which no other check speaks."""
+    for fault in serious(find_faults(view)):
+        if fault.category == "missing" and not is_told_elsewhere(view, fault):
+            yield fault
+
+
+def asker(fault: Fault) -> str:
+    """What all that one requester misses is one finding by."""
+    return fault.requester.identity if fault.requester else fault.opening.what
 
 
 def is_told_elsewhere(view: View, fault: Fault) -> bool:
@@ -148,69 +152,3 @@ def has_foreign_copy(view: View, fault: Fault) -> bool:
     failure = fault.failure
     return isinstance(failure, MissingLibrary) and any(
         view.is_own(each.path) and each.why.startswith(("machine ", "wrong ELF class")) for each in failure.tried)
-
-
-# --- nowhere at all ---
-
-
-def nowhere(view: View, fault: Fault) -> Finding:
-    """SF401 of a library that the environment does not have."""
-    requester = fault.requester
-    carrier = find_carrier(view, fault.name, fault.family, requester, fault.opening.project)
-    installed = installed_carrier(view, fault.family)
-    return make_finding(
-        "SF401", fault.severity, level=level_of(fault),
-        summary=f"{fault.name}, which {who_needs(fault)} needs, is nowhere to be found"
-                + (f": {named(installed)} does not have it" if installed else ""),
-        why=why_nowhere(fault, carrier, installed),
-        culprit=Culprit(package=named(installed) or (carrier.name if carrier else None),
-                        path=None if installed or carrier else fault.name),
-        requester=requester_of(view, fault),
-        evidence=(*needs_lines(view, fault), *tried_lines(fault),
-                  *(f"not on any search path: {each}" for each in elsewhere(view, fault.name))),
-        error=fault.failure.message(), cure=tuple(cures(view, fault, carrier, installed)),
-        why_not=None if carrier else "which package carries it is not known")
-
-
-def why_nowhere(fault: Fault, carrier: Carrier | None, installed: Owner | None) -> str:
-    if installed is not None and carrier is not None:
-        return f"{named(installed)} is installed, which has another version of the library; {carrier.why}."
-    if carrier is not None:
-        return f"{carrier.why}, and it is not installed."
-    return f"The search for {fault.name} came to its end; no package of the environment has it."
-
-
-def tried_lines(fault: Fault) -> Iterator[str]:
-    """Places that were looked at, in order."""
-    failure = fault.failure
-    tried = failure.tried if isinstance(failure, MissingLibrary) else ()
-    lines = list(dict.fromkeys(
-        f"tried: {each.path} via {each.step}" + (f" of {file_name(each.owner)}" if each.owner else "")
-        + (f": {each.why}" if each.why != "no such file" else "") for each in tried))
-    yield from lines[:SHOWN]
-    if len(lines) > SHOWN:
-        yield f"and {len(lines) - SHOWN} more places"
-
-
-def elsewhere(view: View, name: str) -> Iterator[str]:
-    """Copies in CUDA toolkits of the machine."""
-    for toolkit in view.machine.toolkits:
-        for folder in toolkit.library_folders:
-            at = view.files.at(f"{folder}/{name}")
-            if isinstance(at, FileAt):
-                yield describe(view, at.path, at.real_path)
-
-
-def cures(view: View, fault: Fault, carrier: Carrier | None, installed: Owner | None) -> Iterator[str]:
-    """Commands that bring the library."""
-    if carrier is not None:
-        yield f"pip install '{carrier.requirement}'"
-        yield f"uv pip install '{carrier.requirement}'"
-    elif installed is not None:
-        yield f"install a version of {installed.name} that has {fault.name}"
-    else:
-        yield (f"install the system's package that has it: apt-file search {fault.name}, or "
-               f"dnf provides '*/{fault.name}'")
-    found = list(elsewhere(view, fault.name))
-    if found:
-        yield f"or use a copy of this machine, if its version fits: {limited(found)}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.diagnose.faults import find_faults, serious
-from stackfix.diagnose.missing import is_told_elsewhere, recorded_and_gone
+from stackfix.diagnose.missing import missing_faults, recorded_and_gone
 from stackfix.diagnose.missing_carriers import gone_files
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
@@ -12,10 +11,9 @@ from stackfix.inspect.environment_records import Owner
 def told_as_missing(view: View) -> frozenset[Owner]:
     """Owners of recorded libraries that are gone, of which SF401 or SF403 speaks: it names all that is gone."""
     found = set()
-    for fault in serious(find_faults(view)):
-        if fault.category == "missing" and fault.severity != "note" and not is_told_elsewhere(view, fault):
-            gone = recorded_and_gone(view, fault)
-            found |= {gone.owner} if gone else set()
+    for fault in missing_faults(view):
+        gone = recorded_and_gone(view, fault) if fault.severity != "note" else None
+        found |= {gone.owner} if gone else set()
     for opening in view.openings if view.environment.file_faults else ():
         for edge in opening.outcome.edges if opening.may_fail is None else ():
             provider = opening.outcome.attempted.objects[edge.provider]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from stackfix.diagnose.faults import Fault, own_copies
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy
-from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, describe, folder_of, named, owner_of
 from stackfix.diagnose.releases import release_of
@@ -27,7 +27,7 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
     requester = requester_of(view, fault)
     inside = all(each.path.startswith(f"{view.environment.prefix}/") for _, each in group)
     return make_finding(
-        "SF402", min((each.severity for each, _ in group), key=("error", "warning", "note").index),
+        "SF402", severity_of(view, group),
         level=level_of(fault),
         summary=f"{limited(names)} {'is' if len(names) == 1 else 'are'} installed where {who_needs(fault)} does not "
                 f"look",
@@ -35,6 +35,14 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
         requester=requester,
         evidence=tuple(evidence(view, group)), error=fault.failure.message(), loser=copy.path,
         cure=tuple(cures(view, group)), why_not=None if inside else f"{copy.path} is not in the environment's prefix")
+
+
+def severity_of(view: View, group: Sequence[tuple[Fault, Copy]]) -> str:
+    """What is opened on a GPU only was installed for it: more than a note, unless torch loads it first."""
+    worst = min((each.severity for each, _ in group), key=SEVERITIES.index)
+    if worst != "note" or any(each.family is None for each, _ in group):
+        return worst
+    return "note" if loaded_by_torch(view, {each.name for each, _ in group}) else "warning"
 
 
 def why(view: View, fault: Fault, copy: Copy) -> str:

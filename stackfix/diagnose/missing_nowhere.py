@@ -1,0 +1,98 @@
+"""Libraries that no package of the environment has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
+from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
+from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_carriers import Carrier, find_carrier, installed_carrier
+from stackfix.diagnose.provenance import describe, named
+from stackfix.diagnose.records import MissingLibrary
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Owner
+from stackfix.inspect.records import FileAt
+
+SHOWN = 16      # places that were tried
+
+
+def nowhere(view: View, faults: Sequence[Fault]) -> Finding:
+    """SF401 of all that one requester misses, in the loader's order."""
+    fault, names = faults[0], [each.name for each in faults]
+    carriers = {each.name: find_carrier(view, each.name, each.family, each.requester, each.opening.project)
+                for each in faults}
+    carrier, installed = carriers[fault.name], installed_carrier(view, fault.family)
+    severity = min((severity_of(view, each) for each in faults), key=SEVERITIES.index)
+    unknown = [name for name in names if carriers[name] is None]
+    return make_finding(
+        "SF401", severity, level=level_of(fault),
+        summary=f"{limited(names)}, which {who_needs(fault)} needs, {'is' if len(names) == 1 else 'are'} nowhere to be "
+                f"found" + (f": {named(installed)} does not have it" if installed and len(names) == 1 else ""),
+        why=why(fault, carrier, installed, severity),
+        culprit=Culprit(package=named(installed) or (carrier.name if carrier else None),
+                        path=None if installed or carrier else fault.name),
+        requester=requester_of(view, fault),
+        evidence=(*(line for each in faults for line in needs_lines(view, each)), *tried_lines(fault),
+                  *(f"not on any search path: {each}" for name in names for each in elsewhere(view, name))),
+        error=fault.failure.message(), cure=tuple(cures(view, carriers, installed)),
+        why_not=f"which package carries {limited(unknown)} is not known" if unknown else None)
+
+
+def severity_of(view: View, fault: Fault) -> str:
+    """A library of the system that one module among others misses may be for a part that nobody imports."""
+    if fault.severity != "warning":
+        return fault.severity
+    failing = {each.opening.request.name for each in fault.sightings}
+    projects = {each.opening.project for each in fault.sightings} - {None}
+    works = sum(each.project in projects and not each.outcome.failures for each in view.openings)
+    asked = failing & set(view.situation.extra)
+    return "note" if works > len(failing) and not asked else "warning"
+
+
+def why(fault: Fault, carrier: Carrier | None, installed: Owner | None, severity: str) -> str:
+    if installed is not None and carrier is not None:
+        return f"{named(installed)} is installed, which has another version of the library; {carrier.why}."
+    if carrier is not None:
+        return f"{carrier.why}, and it is not installed."
+    text = f"The search for {fault.name} came to its end; no package of the environment has it."
+    return text + (" Most other modules of the package can be opened." if severity == "note" else "")
+
+
+def tried_lines(fault: Fault) -> Iterator[str]:
+    """Places that were looked at, in order."""
+    failure = fault.failure
+    tried = failure.tried if isinstance(failure, MissingLibrary) else ()
+    lines = list(dict.fromkeys(
+        f"tried: {each.path} via {each.step}" + (f" of {file_name(each.owner)}" if each.owner else "")
+        + (f": {each.why}" if each.why != "no such file" else "") for each in tried))
+    yield from lines[:SHOWN]
+    if len(lines) > SHOWN:
+        yield f"and {len(lines) - SHOWN} more places"
+
+
+def elsewhere(view: View, name: str) -> Iterator[str]:
+    """Copies in CUDA toolkits of the machine."""
+    for toolkit in view.machine.toolkits:
+        for folder in toolkit.library_folders:
+            at = view.files.at(f"{folder}/{name}")
+            if isinstance(at, FileAt):
+                yield describe(view, at.path, at.real_path)
+
+
+def cures(view: View, carriers: dict[str, Carrier | None], installed: Owner | None) -> Iterator[str]:
+    """Commands that bring the libraries."""
+    wheels = " ".join(f"'{each}'" for each in dict.fromkeys(
+        carrier.requirement for carrier in carriers.values() if carrier))
+    if wheels:
+        yield f"pip install {wheels}"
+        yield f"uv pip install {wheels}"
+    for name in (each for each, carrier in carriers.items() if carrier is None):
+        if installed is not None:
+            yield f"install a version of {installed.name} that has {name}"
+        else:
+            yield f"install the system's package that has it: apt-file search {name}, or dnf provides '*/{name}'"
+    found = [each for name in carriers for each in elsewhere(view, name)]
+    if found:
+        yield f"or use the copies of this machine, if their version fits: {limited(found)}"
