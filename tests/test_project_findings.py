@@ -84,6 +84,11 @@ def test_every_code_that_a_check_makes_exists(module: Path) -> None:
     assert set(re.findall(r"\bSF\d+\b", module.read_text(encoding="utf-8"))) <= set(BY_CODE)
 
 
+def test_every_code_is_made_by_a_check() -> None:
+    checks = "".join(path.read_text(encoding="utf-8") for path in DIAGNOSE.glob("*.py") if path.name != "codes.py")
+    assert [each.code for each in CODES if f'"{each.code}"' not in checks] == []
+
+
 @pytest.mark.parametrize(("good", "bad", "fault"), [
     ("## SF101 shadowed-library", "## SF100 shadowed-library", "no section SF101 shadowed-library"),
     ("## SF102 harmless-shadow", "## SF102 harmless", "no such code: SF102 harmless"),

@@ -35,7 +35,7 @@ FAIL_ON = ("error", "warning", "note", "never")
 def command(**options: Any) -> int:
     """Inspect an environment, simulate what its imports load, and name what is wrong and what cures it.
 
-    Nothing is imported, run or written, and no network is used.
+    Nothing of it is imported or run, nothing is written, and no network is used.
     """
     from stackfix.cli.inspecting import asked_for, open_view
     from stackfix.diagnose.diagnose import diagnose
