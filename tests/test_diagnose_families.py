@@ -227,6 +227,11 @@ def test_parts_that_one_conda_package_spreads_are_no_mix(tmp_path: Path) -> None
     ("/x/libcudart.so.11.0", "libcudart.so.11.0", "11.8.89", "11.8.89"),     # a soname is no version
     ("/x/libcudnn.so.9", "libcudnn.so.9", None, None),
     ("/x/libcudnn.so.9", "libcudnn.so.9", "9.1.0.70", "9.1.0.70"),
+    ("/x/libcupti.so.2023.1.1", "libcupti.so.12", None, None),               # counted otherwise
+    ("/x/libcupti.so.2023.1.1", "libcupti.so.12", "12.1.105", "12.1.105"),
+    ("/x/libnvToolsExt.so.1", "libnvToolsExt.so.1", "12.1.105", None),
+    ("/x/libtorch_cpu.so", "libtorch_cpu.so", "2.3.1", "2.3.1"),
+    ("/x/libcublas.so.11.11.3.6", "libcublas.so.11", "11.8.0", "11.11.3.6"),    # conda's cudatoolkit holds many
 ])
 def test_version_of_a_file(real: str, soname: str, owned: str | None, version: str | None) -> None:
     owner = Owner(manager="pip", name="x", version=owned) if owned else None

@@ -123,12 +123,16 @@ def major_of(name: str) -> int | None:
 
 
 def version_of(real_path: str, soname: str | None, owner: Owner | None) -> str | None:
-    """Version of a library: of its real file's name, where that says more than the soname, else of its owner."""
+    """Version of a library: of its real file's name, where that says more than the soname, else of its owner.
+
+    Only numbers that begin with the soname's own major can be compared: the wheel of libnvToolsExt.so.1 is 12.1.105,
+    and CUPTI's file in a toolkit is libcupti.so.2023.1.1.
+    """
     name = real_path.rpartition("/")[2]
-    found = FULL.search(name)
-    if found and name != soname:
-        return found[1]
-    return owner.version if owner else None
+    found, major = FULL.search(name), major_of(soname or name)
+    in_name = found[1] if found and name != soname else None
+    stated = (in_name, owner.version if owner else None)
+    return next((each for each in stated if each and major in {None, *(release_of(each) or ())[:1]}), None)
 
 
 def same_version(one: str | None, other: str | None) -> bool | None:

@@ -41,9 +41,9 @@ def find_missing_names(view: View) -> Iterator[Finding | Undecided]:
             if alias is not None:
                 yield describe(view, opening, failure, alias)
             elif failure.name in DRIVER:
-                yield Undecided(subject=failure.name,
-                                reason=f"{failure.requester or opening.what} opens it when it is used; it comes with "
-                                       f"NVIDIA's driver, which is not here")
+                who = plain(view, failure.requester) if failure.requester else opening.what
+                yield Undecided(subject=failure.name, reason=f"{who} opens it when it is used; it comes with NVIDIA's "
+                                                             f"driver, which is not here")
 
 
 def alias_of(view: View, opening: Opening, failure: MissingLibrary) -> Alias | None:
