@@ -169,6 +169,25 @@ def test_variables_of_this_process_are_no_facts_of_a_tree(tree: World, say: Say,
     assert (said.json["environment"]["prefix"], said.json["environment"]["found_via"]) == ("/venv", "PATH")
 
 
+@pytest.mark.parametrize("prefix", ["/venv", "venv", "/venv/", "/./venv", "from outside", "relative from outside"])
+def test_a_place_in_a_tree_may_be_spelled_from_inside_and_from_outside(
+        prefix: str, tree: World, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree.folder.parent)
+    spelled = {"from outside": str(tree.host("/venv")), "relative from outside": "tree/venv"}.get(prefix, prefix)
+    said = say("check", "--root", "tree", "--prefix", spelled, "--json")
+    assert said.status == 0, said
+    assert said.json["environment"]["prefix"] == "/venv"
+    assert say("check", "--root", "tree", "--python", f"{spelled}/bin/python").status == 0
+
+
+@pytest.mark.parametrize("prefix", ["/etc", "../outside", "from outside"])
+def test_a_place_outside_of_a_tree_is_none_of_it(prefix: str, tree: World, say: Say) -> None:
+    outside = make_venv(tree.folder.parent / "outside")
+    said = say("check", "--root", tree.folder, "--prefix", str(outside) if prefix == "from outside" else prefix)
+    assert said.status == 2, said
+    assert "no such folder" in said.err or "is no environment" in said.err
+
+
 @pytest.mark.parametrize(("fail_on", "sick", "healthy"), [("error", 1, 0), ("warning", 1, 0), ("never", 0, 0)])
 def test_fail_on_decides_the_exit_status(fail_on: str, sick: int, healthy: int, tree: World, say: Say) -> None:
     words = ("check", *of(tree), "--fail-on", fail_on)

@@ -208,10 +208,17 @@ def asked_for(options: Mapping[str, Any]) -> Asked:
 
 
 def place_of(root: Root, path: str) -> str:
-    """An absolute path inside the root. In a tree a relative one starts at the root."""
+    """An absolute path inside the root. In a tree a relative one starts at the root.
+
+    A path of our disk that leads into the tree, as a shell completes it, is the place that it leads to.
+    """
+    ours = os.path.abspath(path)            # noqa: PTH100 - `..` behind a link is the shell's own meaning
     if root.live:
-        return os.path.abspath(path)        # noqa: PTH100 - `..` behind a link is the shell's own meaning
-    return "/" + path.lstrip("/")
+        return ours
+    inside = "/" + path.lstrip("/")
+    if ours.startswith(f"{root.folder}/") and not root.lexists(inside):
+        return ours[len(root.folder):]
+    return inside
 
 
 def variable_of(text: str) -> tuple[str, str]:
