@@ -12,7 +12,7 @@ from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.families_parts import major_of, same_version, version_of
 from stackfix.diagnose.finding_records import Finding
 from stackfix.inspect.environment_records import Owner
-from tests.diagnose_world import LIBRARIES, SYSTEM, World, lib
+from tests.diagnose_world import LIBRARIES, SYSTEM, World, family, lib
 
 CUDNN = "nvidia/cudnn/lib"
 CUDART12 = "nvidia/cuda_runtime/lib/libcudart.so.12"
@@ -217,6 +217,29 @@ def test_parts_that_one_conda_package_spreads_are_no_mix(tmp_path: Path) -> None
         "lib/sub/libcublasLt.so.12": lib()})
     world.opens(f"{world.prefix}/lib/libcublas.so.12")
     assert list(find_mixed_origins(world.view())) == []
+
+
+def test_bundled_copies_do_not_mix(tmp_path: Path) -> None:
+    """Two wheels have their own libgomp under names with a hash, and the system has one too."""
+    libraries = dataclasses.replace(LIBRARIES, families=(family("libgomp", "environment", "libgomp"),))
+    world = World(tmp_path).library(f"{SYSTEM}/libgomp.so.1", lib())
+    for name, version in (("torch", "1.2.3"), ("scikit-learn", "1.5.0")):
+        world.wheel(name, version, {f"{name}.libs/libgomp-{version.replace('.', 'a') * 2}b.so.1": lib(),
+                                    f"{name}/_C.so": lib(needs=(f"libgomp-{version.replace('.', 'a') * 2}b.so.1",
+                                                                "libgomp.so.1"), runpath=f"$ORIGIN/../{name}.libs")})
+        world.opens(f"{name}/_C.so", project=name)
+    view = world.view(libraries)
+    assert len(view.openings[-1].outcome.attempted.objects) > 6
+    assert list(find_mixed_origins(view)) == []
+    assert list(find_two_families(view)) == []
+
+
+def test_who_bundles_a_library_does_not_tell_its_version() -> None:
+    nccl = next(each for each in LIBRARIES.families if each.name == "NCCL")
+    path, soname = "/x/torch/lib/libnccl.so.2", "libnccl.so.2"
+    assert version_of(path, soname, Owner(manager="pip", name="torch", version="2.0.1"), nccl) is None
+    assert version_of(path, soname, Owner(manager="pip", name="nvidia-nccl-cu11", version="2.14.3"), nccl) == "2.14.3"
+    assert version_of(path, soname, Owner(manager="conda", name="nccl", version="2.14.3"), nccl) == "2.14.3"
 
 
 # --- versions ---

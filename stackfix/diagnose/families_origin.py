@@ -38,19 +38,25 @@ def find_mixed_origins(view: View) -> Iterator[Finding]:
 
 
 def find_mixes(view: View, opening: Opening, parts: Sequence[Part]) -> Iterator[Mix]:
-    """Foreign parts among those that the opening maps anew."""
-    groups: dict[tuple[str, int | None], list[Part]] = {}
+    """Foreign parts among those that the opening maps anew.
+
+    A bundled copy with a hash in its name is only found by those that were linked with that name, and the driver's
+    libraries have checks of their own.
+    """
+    groups: dict[tuple[str, int | None], dict[str, Part]] = {}
     for part in parts:
-        groups.setdefault((part.family.name, part.major), []).append(part)
+        if part.stem in part.family.stems and part.family.level != "driver":
+            groups.setdefault((part.family.name, part.major), {}).setdefault(part.stem, part)
     new = set(opening.outcome.loaded)
-    for group in groups.values():
+    for group in map(list, map(dict.values, groups.values())):
         if len({part.folder for part in group}) < 2 or not any(part.number in new for part in group):
             continue
         home = home_of(view, group)
         for part in group:
-            if part.folder != home.folder and not is_copy(part, home, group):
-                yield Mix(home=home, foreign=part, same=same_version(home.version, part.version), opening=opening,
-                          parts=tuple(group))
+            same = same_version(home.version, part.version)
+            if part.folder != home.folder and not is_copy(part, home, group) and not (
+                    same is None and not part.family.one_per_process):      # nor does it matter there as a rule
+                yield Mix(home=home, foreign=part, same=same, opening=opening, parts=tuple(group))
 
 
 def home_of(view: View, group: Sequence[Part]) -> Part:

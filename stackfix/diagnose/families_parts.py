@@ -18,6 +18,7 @@ from stackfix.matrix.library_records import LibraryFamily
 
 # auditwheel and torch's own bundles put a hash into the name: libcudart-d0da41ae.so.11.0
 HASHED = re.compile(r"-[0-9a-f]{8,}$")
+CUDA_SUFFIX = re.compile(r"-cu\d+$")
 MAJOR = re.compile(r"\.so\.(\d+)")
 FULL = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
 
@@ -42,6 +43,10 @@ class Part:
     @property
     def soname(self) -> str:
         return self.object.elf.soname or self.path.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        return self.soname.partition(".so")[0]
 
     def origin(self) -> str:
         """Who installed it, in words."""
@@ -109,7 +114,8 @@ class Parts:
             return None
         path = plain(self.view, object_.path)
         owner = next(iter(self.view.owners(path, object_.real_path)), None)
-        return Known(family, major_of(name), version_of(object_.real_path, object_.elf.soname, owner), owner, path)
+        version = version_of(object_.real_path, object_.elf.soname, owner, family)
+        return Known(family, major_of(name), version, owner, path)
 
     def family(self, name: str) -> LibraryFamily | None:
         """The family of a library by its file name or soname, bundled copies too."""
@@ -122,17 +128,26 @@ def major_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def version_of(real_path: str, soname: str | None, owner: Owner | None) -> str | None:
+def version_of(real_path: str, soname: str | None, owner: Owner | None,
+               family: LibraryFamily | None = None) -> str | None:
     """Version of a library: of its real file's name, where that says more than the soname, else of its owner.
 
-    Only numbers that begin with the soname's own major can be compared: the wheel of libnvToolsExt.so.1 is 12.1.105,
-    and CUPTI's file in a toolkit is libcupti.so.2023.1.1.
+    The owner's counts only where it is a package of the `family`, and not one that bundles a copy. Only numbers that
+    begin with the soname's own major can be compared: the wheel of libnvToolsExt.so.1 is 12.1.105, and CUPTI's file
+    in a toolkit is libcupti.so.2023.1.1.
     """
     name = real_path.rpartition("/")[2]
     found, major = FULL.search(name), major_of(soname or name)
     in_name = found[1] if found and name != soname else None
-    stated = (in_name, owner.version if owner else None)
+    stated = (in_name, owner.version if owner and (family is None or carries(owner, family)) else None)
     return next((each for each in stated if each and major in {None, *(release_of(each) or ())[:1]}), None)
+
+
+def carries(owner: Owner, family: LibraryFamily) -> bool:
+    """Whether a package is one of those that bring a family."""
+    if owner.manager == "conda":
+        return owner.name in family.conda or owner.name in family.projects
+    return CUDA_SUFFIX.sub("", owner.name) in family.projects
 
 
 def same_version(one: str | None, other: str | None) -> bool | None:

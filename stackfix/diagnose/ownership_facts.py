@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from stackfix.diagnose.families_parts import named
+from stackfix.diagnose.families_parts import CUDA_SUFFIX, named
 from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Copies, Distribution, FileFault, Owner
 
 SHARED_OBJECT = re.compile(r"\.so(?:\.\d+)*$")
-CUDA_SUFFIX = re.compile(r"-cu\d+$")
 # Left out of slim images on purpose, and asked for by nobody
 ASIDE = re.compile(r"/(?:tests?|testing|_tests?|docs?|examples?|benchmarks?|include|[^/]+\.(?:dist|egg)-info)/"
                    r"|/(?:test_[^/]*|[^/]*_tests?|conftest)(?:\.[^/]*)?$")

@@ -105,7 +105,8 @@ def version_at(view: View, path: str) -> str | None:
     file = view.files.at(path)
     if not isinstance(file, FileAt):
         return None
-    return version_of(file.real_path, getattr(file.elf, "soname", None), owner_at(view, path))
+    soname = getattr(file.elf, "soname", None)
+    return version_of(file.real_path, soname, owner_at(view, path), view.family_of(soname or ""))
 
 
 def describe_broad(view: View, element: str, taken: int, older: list[tuple[Taken, Candidate]]) -> Finding:

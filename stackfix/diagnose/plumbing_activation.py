@@ -85,8 +85,8 @@ def copy_at(view: View, folder: str, soname: str) -> Copy | None:
         return None
     owner = owner_at(view, file.path)
     stated = file.elf.soname if isinstance(file.elf, ElfObject) else None
-    return Copy(path=file.path, real_path=file.real_path, version=version_of(file.real_path, stated, owner),
-                owner=owner)
+    return Copy(path=file.path, real_path=file.real_path, owner=owner,
+                version=version_of(file.real_path, stated, owner, view.family_of(soname)))
 
 
 def describe(view: View, activated: Activated, group: Sequence[Passed]) -> Finding:

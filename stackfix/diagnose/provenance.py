@@ -204,7 +204,7 @@ def owner_of(view: View, *paths: str) -> Owner | None:
 
 def version_at(view: View, path: str, real_path: str, soname: str | None) -> str | None:
     """Version of a library: of its file's name, of its package, of its toolkit; None where nothing tells."""
-    found = version_of(real_path, soname, owner_of(view, path, real_path))
+    found = version_of(real_path, soname, owner_of(view, path, real_path), view.family_of(soname or ""))
     if found is None:
         toolkit = toolkit_of(view, path, real_path)
         family = view.family_of(soname or "")
