@@ -26,7 +26,7 @@ from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.records import Matrix
 
 OF_TORCH = ("libtorch", "libc10")
-LOADER_WORDS = ("ctypes", "dlopen", "LD_", "CDLL", "environ")
+LOADER_WORDS = ("ctypes", "dlopen", "CDLL")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"
 DOES_WITHOUT = "{} does without {}"
 
