@@ -147,22 +147,22 @@ class Binder(Matcher):
         self, object_: Mapped, lost: Sequence[UndefinedSymbol], crashed: set[UndefinedSymbol], *, now: bool,
     ) -> None:
         """Sort what was not found by the order of relocation; what only the PLT asks for can wait (rule 7)."""
-        by_name = {(symbol.name, symbol.version): symbol for symbol in lost}
+        by_name = {(symbol.name, symbol.version, symbol.file): symbol for symbol in lost}
         try:
             uses = self.symbols_of(object_).uses({symbol.name for symbol in lost})
         except BadElf as error:
             self.give_up(object_, error)
             return
-        at_once = {(name, version) for name, version, lazy in uses if now or not lazy}
-        seen: set[tuple[str, str | None]] = set()
-        for name, version, lazy in uses:
-            key = name, version
+        at_once = {(name, version, file) for name, version, file, lazy in uses if now or not lazy}
+        seen: set[tuple[str, str | None, str | None]] = set()
+        for name, version, file, lazy in uses:
+            key = name, version, file
             waits = lazy and key not in at_once
             if key in seen or key not in by_name or (lazy and not now and not waits):
                 continue
             seen.add(key)
-            miss = MissingSymbol(name=name, version=version, file=by_name[key].file, requester=object_.path,
-                                 deferred=waits, crash=by_name[key] in crashed)
+            miss = MissingSymbol(name=name, version=version, file=file, requester=object_.path, deferred=waits,
+                                 crash=by_name[key] in crashed)
             (self.deferred if waits else self.missing).append(miss)
 
     def scope_of(self, object_: Mapped) -> list[View]:
@@ -198,7 +198,7 @@ class Binder(Matcher):
             uses = self.symbols_of(object_).uses({symbol.name for symbol in wanted})
         except BadElf:
             return frozenset()
-        return frozenset(name for name, _, lazy in uses if not lazy)
+        return frozenset(name for name, _, _, lazy in uses if not lazy)
 
     def unique_provider(self, name: str, found: Mapped, *, used: bool) -> Mapped:
         """The process's one copy of a STB_GNU_UNIQUE symbol: the first that was bound, whatever the scope (rule 9)."""

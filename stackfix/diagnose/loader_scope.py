@@ -7,7 +7,7 @@ depends on its files alone, so it is remembered from request to request.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from stackfix.diagnose.loader_process import Mapped
@@ -54,12 +54,12 @@ class SearchList:
 
     def offered(
         self, place: int, object_: Mapped, names: SymbolNames, symbols_of: Callable[[Mapped], Symbols],
-    ) -> dict[str, Sequence[Offer]]:
+    ) -> Mapping[str, Sequence[Offer]]:
         """What one object offers; nothing once its symbols turned out unreadable."""
         if place in self.faults:
             return {}
         try:
-            return dict(symbols_of(object_).offered(names))
+            return symbols_of(object_).offered(names)
         except BadElf as error:
             self.faults[place] = error
             return {}

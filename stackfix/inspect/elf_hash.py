@@ -68,12 +68,12 @@ class HashTable:
         return part.cast("Q") if wide else part.cast("I")
 
     def candidates(self, names: SymbolNames) -> Mapping[str, int]:
-        """Those that the table may have, with their hashes: the hash, but for its last bit, is in a chain.
+        """Those that a DT_GNU_HASH table may have, with their hashes: the hash, but for its last bit, is in a chain.
 
         Numbers are compared as sets: nothing here runs once for each symbol, unless few names are asked for.
         """
-        if not self.gnu or not self.buckets:
-            return names.hashes() if self.buckets else {}
+        if not self.buckets:
+            return {}
         if self._hashed is None:
             size = self._comparable()
             if size is None or len(names) * FEW < size:
@@ -85,36 +85,43 @@ class HashTable:
             self._hashed = set(hashed)
         return names.behind(names.either & self._hashed)
 
-    def definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        """(name, index of a symbol that may be called so), in the order in which the loader looks at them."""
-        if not self.buckets:
-            return iter(())
-        return self._definitions(names) if self.gnu else self._old_definitions(names)
+    def definitions(self, names: Mapping[str, int]) -> list[tuple[str, int]]:
+        """(name, index of a symbol that may be called so), in the order in which the loader looks at them.
 
-    def _definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        `names`: with their hashes.
+        """
+        if not self.buckets:
+            return []
+        return self._definitions(names) if self.gnu else list(self._old_definitions(names))
+
+    def _definitions(self, names: Mapping[str, int]) -> list[tuple[str, int]]:
         """The bloom filter, a bucket, its chain of hashes; the last of a chain has bit 0 set."""
         bloom, bucket, chain = self._bloom_view, self._bucket_view, self._chain_view
         bits, mask, shift, buckets, first = self.bits, self.bloom_mask, self.shift, self.buckets, self.first
-        length = len(chain)
-        for name, value in names:
-            word = bloom[value // bits & mask]
-            if not word >> value % bits & word >> (value >> shift) % bits & 1:
-                continue
-            start = bucket[value % buckets] - first
-            if start < 0:
-                continue
-            wanted = value | 1
-            for place in range(start, min(start + MOST_STEPS, length)):
-                entry = chain[place]
-                if entry | 1 == wanted:
-                    yield name, place + first
-                if entry & 1:
-                    break
-            else:
-                raise self.layout.bad(ENDLESS)
+        found: list[tuple[str, int]] = []
+        try:
+            for name, value in names.items():
+                word = bloom[value // bits & mask]
+                if not word >> value % bits & word >> (value >> shift) % bits & 1:
+                    continue
+                start = bucket[value % buckets] - first
+                if start < 0:
+                    continue
+                wanted = value | 1
+                for place in range(start, start + MOST_STEPS):
+                    entry = chain[place]
+                    if entry | 1 == wanted:
+                        found.append((name, place + first))
+                    if entry & 1:
+                        break
+                else:
+                    raise self.layout.bad(ENDLESS)
+        except IndexError:          # past the end of the file
+            raise self.layout.bad(ENDLESS) from None
+        return found
 
-    def _old_definitions(self, names: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        for name, _ in names:
+    def _old_definitions(self, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+        for name in names:
             index = self._bucket_view[sysv_hash(encode(name)) % self.buckets]
             for _ in range(MOST_STEPS):
                 if not index:

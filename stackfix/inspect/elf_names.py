@@ -46,15 +46,21 @@ def gnu_hashes(names: Collection[str]) -> list[int]:
 
 def hash_many(names: Iterable[str]) -> None:
     """Remember the hashes of these names: those of similar length are worked out together."""
-    lengths: dict[int, list[tuple[str, bytes]]] = {}
+    groups: dict[int, tuple[list[str], list[bytes]]] = {}
     for name in names:
         encoded = encode(name)
-        lengths.setdefault(max(NARROWEST, 1 << (len(encoded) - 1).bit_length()), []).append((name, encoded))
-    for width, group in lengths.items():
+        size = (len(encoded) - 1).bit_length()      # names of 17 to 32 bytes are those of 5
+        if size not in groups:
+            groups[size] = [], []
+        texts, encodings = groups[size]
+        texts.append(name)
+        encodings.append(encoded)
+    for size, (texts, encodings) in groups.items():
+        width = max(NARROWEST, 1 << size)
         step = max(1, CHUNK // width)
-        for start in range(0, len(group), step):
-            texts, encodings = zip(*group[start:start + step], strict=True)
-            _known.update(zip(texts, _hash_chunk(encodings, width), strict=True))
+        for start in range(0, len(texts), step):
+            hashes = _hash_chunk(encodings[start:start + step], width)
+            _known.update(zip(texts[start:start + step], hashes, strict=True))
 
 
 def _hash_chunk(names: Sequence[bytes], width: int) -> list[int]:
@@ -122,12 +128,19 @@ class SymbolNames:
 
     def drop(self, names: Collection[str]) -> None:
         """Look for these no more."""
-        by_hash, discard = self.by_hash, self.either.discard
-        for name, value in zip(names, gnu_hashes(names), strict=True):
-            if by_hash.get(value) != name:
-                self._same.remove(name)
-                continue
+        by_hash = self.by_hash
+        values = gnu_hashes(names)
+        if self._same:
+            values = [value for name, value in zip(names, values, strict=True) if not self._drop_same(name, value)]
+        for value in values:
             del by_hash[value]
-            if value ^ 1 not in by_hash:
-                discard(value)
-                discard(value ^ 1)
+        self.either.difference_update(values, [value ^ 1 for value in values])
+        neighbours = [value ^ 1 for value in values if value ^ 1 in by_hash]
+        self.either.update(neighbours, [value ^ 1 for value in neighbours])
+
+    def _drop_same(self, name: str, value: int) -> bool:
+        """Drop a name whose hash another one bears in `by_hash`, or bore; False where it is there itself."""
+        if self.by_hash.get(value) == name:
+            return False
+        self._same.remove(name)
+        return True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from stackfix.inspect.elf import Tables, read_tables
-from stackfix.inspect.elf_hash import HashTable
+from stackfix.inspect.elf_hash import SMALL, HashTable
 from stackfix.inspect.elf_layout import Buffer
 from stackfix.inspect.elf_names import SymbolNames, encode, gnu_hash
 from stackfix.inspect.elf_relocations import relocation_symbols
@@ -37,9 +37,9 @@ class MappedSymbols:
         self._undefined: list[UndefinedSymbol] | None = None
         self._unique: list[UndefinedSymbol] | None = None
         self._error: BadElf | None = None
+        self._names: frozenset[str] | None = None           # its own, where there is no DT_GNU_HASH
         self._known: dict[str, Sequence[Offer]] = {}        # names that were looked up, all by their hash
         self._offers: dict[int, tuple[Offer, ...]] = {}     # by DT_VERSYM's number and st_info
-        self._exact = {number for number, (_, exactly) in self.versions.needed.items() if exactly}
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
@@ -65,8 +65,7 @@ class MappedSymbols:
         found: list[UndefinedSymbol] = []
         for first, infos in self.table.infos(self.hashes.count()):
             if not infos.isascii():
-                indexes = [first + each.start() for each in STB_GNU_UNIQUE.finditer(infos)]
-                found += self._wanted([(index, self.table.entry(index)[0], 0) for index in indexes])
+                found += self._of([first + each.start() for each in STB_GNU_UNIQUE.finditer(infos)])
         self._unique = found
         return found
 
@@ -75,7 +74,7 @@ class MappedSymbols:
         if self._error is not None:
             raise self._error
         known = self._known
-        candidates = self.hashes.candidates(names)
+        candidates = self.hashes.candidates(names) if self.hashes.gnu else self._candidates(names)
         new = {name: value for name, value in candidates.items() if name not in known}
         if new:
             try:
@@ -84,6 +83,17 @@ class MappedSymbols:
                 self._error = error
                 raise
         return {name: offers for name in candidates if (offers := known[name])}
+
+    def _candidates(self, names: SymbolNames) -> Mapping[str, int]:
+        """Those of the names that a table without DT_GNU_HASH may have: of a small one all names are read once."""
+        if self._names is None and self.hashes.unhashed <= SMALL:
+            try:
+                self._names = frozenset(self.table.texts(
+                    [name for _, column, _, _ in self.table.columns(self.hashes.unhashed) for name in column]))
+            except BadElf:      # a string without an end: glibc compares no further than the name that is looked for
+                return names.hashes()
+        hashes = names.hashes()
+        return hashes if self._names is None else {name: hashes[name] for name in hashes.keys() & self._names}
 
     def named(self, name: str, hashed: int | None = None) -> Sequence[DefinedSymbol]:
         """What is offered under `name`, along the chain that the loader would follow."""
@@ -94,18 +104,16 @@ class MappedSymbols:
         """Relocations of its symbols of these names, in the loader's order."""
         wanted = frozenset(names)
         asked = list(dict.fromkeys(relocation_symbols(self.dynamic)))
-        symbols = self._wanted([(index, self.table.entry(index)[0], 0) for index, _ in asked])
-        return list(dict.fromkeys([SymbolUse(symbol.name, symbol.version, lazy)
+        symbols = self._of([index for index, _ in asked])
+        return list(dict.fromkeys([SymbolUse(symbol.name, symbol.version, symbol.file, lazy)
                                    for symbol, (_, lazy) in zip(symbols, asked, strict=True) if symbol.name in wanted]))
 
     def referred(self) -> Sequence[UndefinedSymbol]:
         """Every symbol that a relocation asks the loader for, its own visible ones among them, each once."""
-        found: list[Wanted] = []
-        for index in dict.fromkeys(index for index, _ in relocation_symbols(self.dynamic)):
-            name, info, other, _, _ = self.table.entry(index)
-            if info >> 4 in BINDINGS and other & 3 in VISIBLE:
-                found.append((index, name, info))
-        return self._wanted(found)
+        indexes = list(dict.fromkeys([index for index, _ in relocation_symbols(self.dynamic)]))
+        entries = self.table.entries(indexes) if indexes else ()
+        return self._wanted([(index, name, info) for index, (name, info, other, _, _)
+                             in zip(indexes, entries, strict=True) if info >> 4 in BINDINGS and other & 3 in VISIBLE])
 
     def defined(self) -> Iterator[DefinedSymbol]:
         """All that is offered, in table order. Reads the whole table: for almanacs, not for look-ups."""
@@ -116,47 +124,54 @@ class MappedSymbols:
                 for offer in self._offers_like(self.table.versions([index])[0] << 8 | info):
                     yield DefinedSymbol(name, *offer)
 
+    def _of(self, indexes: Sequence[int]) -> list[UndefinedSymbol]:
+        """Symbols by their numbers, as somebody asks for them who does not do without."""
+        entries = self.table.entries(indexes) if indexes else ()
+        return self._wanted([(index, entry[0], 0) for index, entry in zip(indexes, entries, strict=True)])
+
     def _wanted(self, symbols: Sequence[Wanted]) -> list[UndefinedSymbol]:
         """These symbols as they are asked for."""
         names = self.table.texts([name for _, name, _ in symbols])
-        numbers = [number & 0x7FFF for number in self.table.versions([index for index, _, _ in symbols])]
-        known = {number: self._version(number) for number in set(numbers)}
-        return [new_undefined((name, *known[number], info >> 4 == 2, number in self._exact))
-                for name, number, (_, _, info) in zip(names, numbers, symbols, strict=True)]
+        versions = self.table.versions([index for index, _, _ in symbols])
+        # what stands behind a name is the same for hundreds of symbols
+        keys = [(version & 0x7FFF) << 8 | info for version, (_, _, info) in zip(versions, symbols, strict=True)]
+        rest = {key: self._wanted_as(key >> 8, weak=(key & 0xFF) >> 4 == 2) for key in set(keys)}
+        return [new_undefined((name, *rest[key])) for name, key in zip(names, keys, strict=True)]
 
-    def _version(self, number: int) -> tuple[str | None, str | None]:
-        """A version by its number, and the library that it was linked from."""
-        need, _ = self.versions.needed.get(number, (None, False))
-        return (need.version, need.file) if need else (self.versions.defined.get(number), None)
+    def _wanted_as(self, number: int, *, weak: bool) -> tuple[str | None, str | None, bool, bool]:
+        """What an UndefinedSymbol has behind its name, from its number in DT_VERSYM."""
+        if number in self.versions.needed:
+            need, exactly = self.versions.needed[number]
+            return need.version, need.file, weak, exactly
+        return self.versions.defined.get(number), None, weak, False
 
     def _find(self, names: Mapping[str, int]) -> dict[str, Sequence[Offer]]:
         """What is offered under each of the names, which come with their hashes."""
         found: dict[str, Sequence[Offer]] = dict.fromkeys(names, ())
-        data, strings, entry_of = self.layout.data, self.dynamic.strings, self.table.entry
-        hits = list[tuple[str, int, int]]()
-        for name, index in self.hashes.definitions(names.items()) if self.table.start is not None else ():
-            at, info, other, section, value = entry_of(index)
+        if self.table.start is None:
+            return found
+        candidates = self.hashes.definitions(names)
+        indexes = [index for _, index in candidates]
+        data, strings, alike = self.layout.data, self.dynamic.strings, self._offers
+        for (name, _), version, (at, info, other, section, value) in zip(
+                candidates, self.table.versions(indexes), self.table.entries(indexes), strict=True):
             start, encoded = strings + at, encode(name) + b"\0"
-            if data[start:start + len(encoded)] == encoded and is_definition(info, other, section, value):
-                hits.append((name, index, info))
-        for (name, _, info), number in zip(hits, self.table.versions([index for _, index, _ in hits]), strict=True):
-            key = number << 8 | info
-            offers = self._offers.get(key)
-            if offers is None:
-                offers = self._offers_like(key)
-            if offers:
-                found[name] = (*found[name], *offers) if found[name] else offers
+            if data[start:start + len(encoded)] != encoded or not is_definition(info, other, section, value):
+                continue
+            key = version << 8 | info
+            if key not in alike:
+                alike[key] = self._offers_like(key)
+            if alike[key]:
+                found[name] = (*found[name], *alike[key]) if found[name] else alike[key]
         return found
 
     def _offers_like(self, key: int) -> tuple[Offer, ...]:
         """The one offer of symbols with this number in DT_VERSYM and st_info; none where they define nothing."""
-        offers = self._offers.get(key)
-        if offers is None:
-            kind, binding, number = KINDS.get(key & 15), BINDINGS.get(key >> 4 & 15), key >> 8
-            version = self.versions.defined.get(number & 0x7FFF)
-            offers = self._offers[key] = () if kind is None or binding is None else (
-                Offer(version, number & 0x7FFF, bool(number & 0x8000), binding, kind),)
-        return offers
+        kind, binding, number = KINDS.get(key & 15), BINDINGS.get(key >> 4 & 15), key >> 8
+        if kind is None or binding is None:
+            return ()
+        version = self.versions.defined.get(number & 0x7FFF)
+        return (Offer(version, number & 0x7FFF, bool(number & 0x8000), binding, kind),)
 
 
 def is_definition(info: int, other: int, section: int, value: int) -> bool:

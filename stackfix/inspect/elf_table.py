@@ -26,7 +26,7 @@ class SymbolTable:
         self.size = 24 if self.wide else 16
         if dynamic.last.get(DT_SYMENT, self.size) != self.size:
             raise layout.bad("symbols of an unknown size")
-        self._unpack = struct.Struct(layout.order + ("IBBHQ" if self.wide else "IIIBBH")).unpack_from
+        self._unpack = struct.Struct(layout.order + ("IBBHQ8x" if self.wide else "IIIBBH")).unpack_from
         self.start = dynamic.table(DT_SYMTAB)
         versions = dynamic.table(DT_VERSYM)
         self._versions: memoryview | None = None
@@ -41,16 +41,20 @@ class SymbolTable:
 
     def entry(self, index: int) -> Entry:
         """One symbol."""
+        return self.entries([index])[0]
+
+    def entries(self, indexes: Sequence[int]) -> list[Entry]:
+        """Symbols by their numbers."""
         if self.start is None:
             raise self.layout.bad("a symbol, but no table of symbols")
-        at = self.start + index * self.size
-        if at + self.size > self.layout.size:
-            raise self.layout.bad("a symbol past the end of the file")
+        unpack, data, start, size = self._unpack, self.layout.data, self.start, self.size
+        try:
+            fields = [unpack(data, start + index * size) for index in indexes]
+        except struct.error:
+            raise self.layout.bad("a symbol past the end of the file") from None
         if self.wide:
-            fields: Entry = self._unpack(self.layout.data, at)
             return fields
-        name, value, _, info, other, section = self._unpack(self.layout.data, at)
-        return name, info, other, section, value
+        return [(name, info, other, section, value) for name, value, _, info, other, section in fields]
 
     def versions(self, indexes: Sequence[int]) -> list[int]:
         """Numbers of symbols in DT_VERSYM, with the hidden bit; 1 where there is no such table."""

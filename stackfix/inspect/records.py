@@ -123,6 +123,7 @@ class SymbolUse(NamedTuple):
 
     name: str
     version: str | None
+    file: str | None                # the library that the version was linked from: two may define the same one
     lazy: bool                      # only through the PLT: under RTLD_LAZY nobody asks until it is called
 
 
