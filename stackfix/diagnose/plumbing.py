@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.families_parts import is_older, named, owner_at, plain, version_of
+from stackfix.diagnose.faults_verdict import verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, activated_path
@@ -73,10 +74,15 @@ def elements(view: View) -> tuple[str, ...]:
 
 
 def find_broad_paths(view: View) -> Iterator[Finding]:
-    """SF1102: a folder that holds everything. A warning where it puts an older library of the GPU stack in front."""
+    """SF1102: a folder that holds everything. A warning where it puts an older library of the GPU stack in front.
+
+    A library that breaks something by it is told by that (SF101): then the folder is only a note.
+    """
+    told = {each.winner.identity for each in verdicts(view)}
     for element in dict.fromkeys(each for each in elements(view) if is_broad(view, each)):
         taken = [each for each in taken_from_path(view) if same_folder(each.element, element)]
-        older = [(each, better) for each in taken for better in newer_than(view, each)]
+        older = [(each, better) for each in taken if each.object.identity not in told
+                 for better in newer_than(view, each)]
         yield describe_broad(view, element, len(taken), older)
 
 
