@@ -28,7 +28,7 @@ class RowRun:
     def run(self) -> None:
         """Do the steps of the import itself."""
         surely = [each for each in self.row.steps if each.when != "first use"]
-        for step, following in zip(surely, [*surely[1:], None], strict=True):
+        for step, following in zip(surely, [*surely[1:], None], strict=False):     # a row may have first uses only
             if step.when == "always":
                 self._always(step, surely, tried_again=following is not None and following.when in {"loaded", "failed"})
             elif step.when == "loaded":
