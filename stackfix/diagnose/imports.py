@@ -65,6 +65,9 @@ class Imports:
             (each.path for each in situation.environment.sites), bare=not self.start.objects)
         self._states: dict[tuple[str, ...], tuple[ProcessState, tuple[Opening, ...]]] = {(): (self.start, ())}
         self._modules_with: dict[str, list[tuple[str | None, str]]] = {}   # soname -> modules that load it
+        # By project: the state of its imports with the libraries that its modules share, each mapped once. Without it
+        # every one of some hundred modules would bind the symbols of the same libraries again.
+        self._shared: dict[tuple[str, tuple[str, ...]], ProcessState] = {}
 
     def openings(self) -> Iterator[Opening]:
         """All of them: projects after those that they require, then files that nobody owns, then those to be judged."""
@@ -120,24 +123,27 @@ class Imports:
 
     def module(self, project: str | None, path: str, before: Iterable[str] = ()) -> Iterator[Opening]:
         """One extension module, after `before`, and what its libraries open by name."""
-        state = self.state_for(project, path)
+        row = self.projects.rows.get(project or "")
+        first = self.before_module(project, path)
+        state = self._shared.get((project or "", first)) or self.imported(first)[0]
         for each in before:
             state = self.opener.load(OpenLibrary(name=each), state).state
-        row = self.projects.rows.get(project or "")
         opening = self.opener.open(OpenLibrary(name=path), state, project=project, what=self.opener.short(path),
                                    phase="module", may_fail=row.modules_may_fail if row else None)
         made = [opening, *self.opener.at_load(opening)]
+        if project is not None and len(opening.outcome.loaded) > 1 and not opening.outcome.failures:
+            self._shared[project, first] = made[-1].outcome.attempted
         yield from made
         yield from self.opener.at_first_use(made, made[-1].outcome.attempted)
 
-    def state_for(self, project: str | None, path: str) -> ProcessState:
-        """After the imports of what a module's project requires; of torch too, where its file needs that."""
+    def before_module(self, project: str | None, path: str) -> tuple[str, ...]:
+        """Imports before that of a module: what its project requires, and torch where its file needs that."""
         file = self.files.at(path)
         elf = file.elf if isinstance(file, FileAt) else None
         torch = ("torch",) if isinstance(elf, ElfObject) and any(each.startswith(OF_TORCH) for each in elf.needed) \
             else ()
         first = self.projects.first(project, torch)
-        return self.imported((*first, project) if project in self.projects.rows and project else first)[0]
+        return (*first, project) if project is not None and project in self.projects.rows else first
 
     def remember(self, project: str | None, opening: Opening) -> None:
         """Which libraries are there once this module is imported."""
