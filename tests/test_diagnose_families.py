@@ -119,6 +119,22 @@ def test_majors_side_by_side_are_a_note(world: World) -> None:
     assert finding.cure == ("nothing that is installed requires nvidia-cuda-runtime 13.0.48: it may be removed",)
 
 
+def test_parts_of_one_release_have_majors_of_their_own(world: World) -> None:
+    libraries = dataclasses.replace(LIBRARIES, families=(family("cuFile", "cuda", "libcufile libcufile_rdma"),))
+    world.wheel("nvidia-cufile-cu12", "1.11.1.6", {
+        "cufile/libcufile.so.0": lib(needs=("libcufile_rdma.so.1",), runpath="$ORIGIN"),
+        "cufile/libcufile_rdma.so.1": lib()}).opens("cufile/libcufile.so.0")
+    assert list(find_two_families(world.view(libraries))) == []
+
+
+def test_a_file_that_counts_otherwise_is_known_by_its_soname(tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("nvidia-cuda-cupti", "13.0.48", {
+        "nvidia/cu13/lib/libcupti.so.13": lib(), "nvidia/cu13/lib/libcupti.so.2025.3.0": lib(soname="libcupti.so.13")})
+    assert list(find_two_families(world.view())) == []
+    world.wheel("nvidia-cuda-cupti-cu12", "12.6.80", {"nvidia/cuda_cupti/lib/libcupti.so.12": lib()})
+    assert "CUPTI 12 and 13" in only(list(find_two_families(world.view()))).summary
+
+
 # --- mixed origins ---
 
 

@@ -198,6 +198,15 @@ def test_a_library_overwritten_by_a_package_that_nobody_asked_for(world: World) 
     assert damage(view) == []               # the same root
 
 
+def test_what_an_extra_asked_for_is_not_to_be_removed(world: World) -> None:
+    """Nothing records which extras were asked for."""
+    world.wheel("onnxruntime-gpu", "1.22.0", {}, requires=('nvidia-cudnn-cu13 ; extra == "cudnn"',))
+    finding = only(list(find_overwritten_files(overwrite(world).view())))
+    assert "nvidia-cudnn-cu13 9.13.0.50 is required by an extra of onnxruntime-gpu 1.22.0" in finding.evidence
+    assert finding.cure[-1] == "keep nvidia-cudnn-cu13 9.13.0.50 in an environment of its own"
+    assert not any(each.startswith("remove ") for each in finding.cure)
+
+
 def test_the_required_content_on_top_is_a_warning(world: World) -> None:
     body = world.host(world.inside(MAIN)).read_bytes()
     overwrite(world).write(world.inside(MAIN), body)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stackfix.diagnose.families_parts import Part, bringer, major_of, named, owner_at, parts_of, plain, who_opened
+from stackfix.diagnose.families_beside import find_side_by_side
+from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain, who_opened
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
-from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import Opening, View
@@ -49,7 +49,8 @@ def find_clashes(view: View) -> Iterator[Clash]:
         for part in parts:
             if not part.family.one_per_process or part.major is None:
                 continue
-            known = first.setdefault(part.family.name, part)
+            # by its own name: libcufile.so.0 and libcufile_rdma.so.1 are of one release
+            known = first.setdefault(part.plain_stem, part)
             pair = (known.path, part.path)
             if known.major != part.major and pair not in told:
                 told.add(pair)
@@ -126,67 +127,3 @@ def clash_cure(clash: Clash) -> tuple[str, ...]:
         return (f"install a build of {clash.second_owner.name} that is made for {want}, or remove it",
                 f"never import {clash.second_by} and {clash.first_by} in one process")
     return (f"rebuild {clash.second_path} for {want}",)
-
-
-# --- majors that lie side by side and do not meet ---
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
-    """One library of a family in a folder of the environment."""
-
-    family: str
-    level: str
-    major: int
-    path: str
-    owners: tuple[Owner, ...]
-
-
-def find_side_by_side(view: View, clashing: set[str]) -> Iterator[Finding]:
-    """A note where several majors are installed and no import is seen to map both."""
-    parts, majors = parts_of(view), dict[str, dict[int, Installed]]()
-    for folder in view.environment.library_folders:
-        for name in folder.libraries:
-            family, major = parts.family(name), major_of(name)
-            if family is not None and major is not None and family.one_per_process \
-                    and name.partition(".so")[0] == family.stems[0]:
-                path = f"{folder.path}/{name}"
-                found = Installed(family=family.name, level=family.level, major=major, path=path,
-                                  owners=view.owners(path))
-                majors.setdefault(family.name, {}).setdefault(major, found)
-    several = {name: found for name, found in majors.items() if len(found) > 1 and name not in clashing}
-    if several:
-        yield describe_side_by_side(view, [found[major] for found in several.values() for major in sorted(found)])
-
-
-def describe_side_by_side(view: View, found: Sequence[Installed]) -> Finding:
-    names: dict[str, list[str]] = {}
-    for each in found:
-        names.setdefault(each.family, []).append(str(each.major))
-    owners = list(dict.fromkeys(owner for each in found for owner in each.owners))
-    askers = {owner: asked_by(view, owner) for owner in owners}
-    unwanted = [owner for owner in owners if not askers[owner]]
-    return make_finding(
-        "SF301", "note", level=found[0].level,
-        summary="Several majors are installed side by side: "
-                + "; ".join(f"{name} {' and '.join(majors)}" for name, majors in names.items()),
-        why="No import that is known maps both in one process, and separate processes may use either. Packages that "
-            "each bring their own would clash once they are imported together.",
-        culprit=Culprit(path=found[-1].path, package=named(next(iter(found[-1].owners), None))),
-        evidence=tuple(f"{each.path}: " + (", ".join(f"{named(owner)}, {wanted(askers[owner])}"
-                                                     for owner in each.owners) or "no package of the environment")
-                       for each in found),
-        cure=(tuple(f"nothing that is installed requires {named(owner)}: it may be removed" for owner in unwanted)
-              or ("keep packages for different CUDA majors in environments of their own",)),
-        why_not="nothing is broken",
-    )
-
-
-def asked_by(view: View, owner: Owner) -> tuple[str, ...]:
-    """Installed projects that require one directly."""
-    return tuple(f"{each.name} {each.version}" for each in view.distributions.values()
-                 if owner.name in required_names(each.requires))
-
-
-def wanted(askers: Sequence[str]) -> str:
-    return f"required by {', '.join(askers)}" if askers else "required by nothing that is installed"

@@ -46,7 +46,13 @@ class Part:
 
     @property
     def stem(self) -> str:
+        """`libcublasLt`, or with its hash for a bundled copy."""
         return self.soname.partition(".so")[0]
+
+    @property
+    def plain_stem(self) -> str:
+        """Without the hash."""
+        return HASHED.sub("", self.stem)
 
     def origin(self) -> str:
         """Who installed it, in words."""

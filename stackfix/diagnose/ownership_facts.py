@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from stackfix.diagnose.families_parts import CUDA_SUFFIX, named
-from stackfix.diagnose.imports_projects import Projects
+from stackfix.diagnose.imports_projects import Projects, required_names
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Copies, Distribution, FileFault, Owner
@@ -124,6 +124,21 @@ class Facts:
         names = (owner.name, *self.projects_of(owner))
         return tuple(f"{each.name} {each.version}" for name in dict.fromkeys(names)
                      for each in self.askers.get(name, ()))
+
+    def said_of(self, owner: Owner) -> str:
+        """Who requires a package, in words. An extra may or may not have been asked for: nothing records that."""
+        asked = self.asked_by(owner)
+        if asked:
+            return f"required by {', '.join(asked)}"
+        extras = self.extras_asking(owner)
+        return f"required by an extra of {', '.join(extras)}" if extras else "required by nothing that is installed"
+
+    def extras_asking(self, owner: Owner) -> tuple[str, ...]:
+        """Installed projects of which only an extra requires a package."""
+        names = {owner.name, *self.projects_of(owner)}
+        return tuple(f"{each.name} {each.version}" for each in self.projects.distributions.values()
+                     if any("extra" in line and names & set(required_names((line.partition(";")[0],)))
+                            for line in each.requires))
 
     def projects_of(self, owner: Owner) -> tuple[str, ...]:
         """Python projects that a conda package states; a wheel is its own."""

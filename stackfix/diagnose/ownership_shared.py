@@ -148,8 +148,7 @@ def evidence(view: View, files: Sequence[Overwritten]) -> Iterator[str]:
     if len(files) > SHOWN:
         yield f"and {len(files) - SHOWN} more"
     for owner in files[0].claims:
-        asked = facts_of(view).asked_by(owner)
-        yield f"{named(owner)} is required by {', '.join(asked) if asked else 'nothing that is installed'}"
+        yield f"{named(owner)} is {facts_of(view).said_of(owner)}"
 
 
 def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, ...]:
@@ -160,7 +159,8 @@ def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, .
         return tuple(f"if {named(each)} is the one that you need, put its files back last: {reinstall(view, each)}"
                      for each in owners)
     others = [each for each in owners if each != file.wanted]
-    unasked = [each for each in others if not facts_of(view).asked_by(each)]
+    facts = facts_of(view)
+    unasked = [each for each in others if not facts.asked_by(each) and not facts.extras_asking(each)]
     return (*(f"remove {named(each)}: {uninstall(view, each)}" for each in unasked),
             f"then put the files of {named(file.wanted)} back: {reinstall(view, file.wanted)}",
             *(f"keep {named(each)} in an environment of its own" for each in others if each not in unasked))
