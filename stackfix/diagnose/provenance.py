@@ -86,9 +86,16 @@ def of_cache(view: View, path: str, belongs: tuple[str, ...]) -> Provenance:
 
 def is_preloaded(view: View, object_: LoadedObject) -> bool:
     """Whether an object came with LD_PRELOAD or /etc/ld.so.preload."""
+    names = preloads(view)
+    return bool(names) and not object_.dlopened and bool(names & {object_.path, *object_.names})
+
+
+def preloads(view: View) -> frozenset[str]:
+    """What is to be loaded before anything else."""
     loader = view.situation.loader
-    names = {*(loader.preload or "").replace(":", " ").split(), *loader.machine.preload_file}
-    return bool(names) and bool(names & {object_.path, *object_.names}) and not object_.dlopened
+    if not loader.preload and not loader.machine.preload_file:
+        return frozenset()
+    return frozenset((*(loader.preload or "").replace(":", " ").split(), *loader.machine.preload_file))
 
 
 # --- who set a variable ---

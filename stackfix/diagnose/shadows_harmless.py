@@ -10,7 +10,16 @@ from stackfix.diagnose.faults_text import file_name, found_line, limited
 from stackfix.diagnose.faults_verdict import Copy, copy_of_object, regular_copy, search, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.provenance import Provenance, folder_of, is_preloaded, named, owner_of, trace, version_at
+from stackfix.diagnose.provenance import (
+    Provenance,
+    folder_of,
+    is_preloaded,
+    named,
+    owner_of,
+    preloads,
+    trace,
+    version_at,
+)
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.shadows import put_first
@@ -52,12 +61,15 @@ def taken_in_place(view: View) -> Iterator[Taken]:
     """Libraries found in a foreign place although the environment has them, each file once."""
     seen = {verdict.winner.identity for verdict in verdicts(view)}
     seen |= {fault.provider.identity for fault in find_faults(view) if fault.provider}
+    preloaded = bool(preloads(view))
     for opening in view.openings:
         state, mixed = opening.outcome.attempted, None
         for edge in opening.outcome.edges:
+            if edge.found_via.step not in EXPOSED and not preloaded:
+                continue
             found = state.objects[edge.provider]
-            exposed = edge.found_via.step in EXPOSED or is_preloaded(view, found)
-            if not exposed or found.identity in seen or not (own_copies(view, edge.name) or view.family_of(edge.name)):
+            if found.identity in seen or not (own_copies(view, edge.name) or view.family_of(edge.name)) or not (
+                    edge.found_via.step in EXPOSED or is_preloaded(view, found)):
                 continue
             seen.add(found.identity)
             mixed = mixed if mixed is not None else mixed_families(view, opening)
