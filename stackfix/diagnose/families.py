@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stackfix.diagnose.families_beside import find_side_by_side
-from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain, who_opened
+from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import LoadedObject
@@ -60,7 +60,7 @@ def find_clashes(view: View) -> Iterator[Clash]:
 def clash_of(view: View, opening: Opening, first: Part, second: Part) -> Clash:
     state = opening.outcome.attempted
     head = bringer(second, state)
-    opened = who_opened(second, view.openings, opening) or opening
+    opened = parts_of(view).opened_by(second, opening) or opening
     head = head or caller_of(opened)
     path = plain(view, head.path) if head else second.path
     owner = owner_at(view, head.path) if head else package_of(view, opened)
@@ -82,7 +82,7 @@ def package_of(view: View, opening: Opening) -> Owner | None:
 
 def brought_by(view: View, part: Part, opening: Opening) -> str:
     """Who brings a part into the process: the package of the object at the head of the chain, or of the import."""
-    opened = who_opened(part, view.openings, opening)
+    opened = parts_of(view).opened_by(part, opening)
     head = bringer(part, opening.outcome.attempted) or (caller_of(opened) if opened else None)
     if head is not None:
         return named(owner_at(view, head.path)) or plain(view, head.path)

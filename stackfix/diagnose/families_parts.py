@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -93,6 +94,25 @@ class Parts:
         """Openings that map a part of a family, each with all parts that the process then has."""
         return tuple((opening, tuple(self.of(opening.outcome.attempted))) for opening in self.view.openings
                      if any(self.part(opening.outcome.attempted, number) for number in opening.outcome.loaded))
+
+    @cached_property
+    def _mapped_in(self) -> dict[str, list[int]]:
+        """Numbers of the openings that map a file, by its identity."""
+        found: dict[str, list[int]] = {}
+        for number, opening in enumerate(self.view.openings):
+            for each in opening.outcome.loaded:
+                found.setdefault(opening.outcome.attempted.objects[each].identity, []).append(number)
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(each): number for number, each in enumerate(self.view.openings)}
+
+    def opened_by(self, part: Part, until: Opening) -> Opening | None:
+        """The last opening before, or at, `until` that mapped the file of a part."""
+        numbers = self._mapped_in.get(part.object.identity, [])
+        place = bisect_right(numbers, self._numbers[id(until)])
+        return self.view.openings[numbers[place - 1]] if place else None
 
     def of(self, state: ProcessState) -> Iterator[Part]:
         """All parts in a state, in the order of mapping."""
@@ -189,18 +209,6 @@ def bringer(part: Part, state: ProcessState) -> LoadedObject | None:
     while here.loader is not None:
         here = state.objects[here.loader]
     return None if here is part.object or here.program else here
-
-
-def who_opened(part: Part, openings: Sequence[Opening], until: Opening) -> Opening | None:
-    """The last opening before, or at, `until` that mapped the file of a part."""
-    found = None
-    for opening in openings:
-        state = opening.outcome.attempted
-        if part.object.identity in {state.objects[number].identity for number in opening.outcome.loaded}:
-            found = opening
-        if opening is until:
-            break
-    return found
 
 
 def plain(view: View, path: str) -> str:
