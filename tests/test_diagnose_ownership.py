@@ -231,20 +231,46 @@ def test_one_half_uninstalled_is_damage_with_a_requester(world: World) -> None:
     assert finding.requester.package == "torch 2.4.0"
 
 
-def test_two_packages_that_one_project_requires(tmp_path: Path) -> None:
-    """nvidia-cutlass-dsl[cu13] requires both: which one is right cannot be told, and the last one wins."""
-    path = "nvidia_cutlass_dsl/lib/libcute_dsl_runtime.so"
+CUTE = "nvidia_cutlass_dsl/lib/libcute_dsl_runtime.so"
+
+
+def cutlass(tmp_path: Path, *order: str) -> World:
+    """Two required wheels that own one path; installers that work in parallel extract them in any order."""
     world = World(tmp_path).wheel("nvidia-cutlass-dsl", "4.5.1", {}, requires=(
-        "nvidia-cutlass-dsl-libs-base==4.5.1", "nvidia-cutlass-dsl-libs-cu13==4.5.1"))
-    world.wheel("nvidia-cutlass-dsl-libs-cu13", "4.5.1", {path: lib(offers=("a",))})
-    world.wheel("nvidia-cutlass-dsl-libs-base", "4.5.1", {path: lib(offers=("a", "much_longer"))})
-    world.opens(path, project="nvidia-cutlass-dsl-libs-cu13", phase="module")
-    finding = only(list(find_overwritten_files(world.view())))
-    assert finding.severity == "warning"
-    assert finding.culprit.path == world.inside(path)
+        "nvidia-cutlass-dsl-libs-base==4.5.1", 'nvidia-cutlass-dsl-libs-cu13==4.5.1; extra == "cu13"'))
+    for each in order:
+        world.wheel(f"nvidia-cutlass-dsl-libs-{each}", "4.5.1", {
+            CUTE: lib(offers=("a",) if each == "base" else ("a", "much_longer"))},
+            requires=() if each == "base" else ("nvidia-cutlass-dsl-libs-base==4.5.1",))
+    return world.opens(CUTE, project="nvidia-cutlass-dsl-libs-base", phase="module")
+
+
+def test_the_package_that_builds_on_the_other_is_wanted(tmp_path: Path) -> None:
+    finding = only(list(find_overwritten_files(cutlass(tmp_path, "cu13", "base").view())))
+    assert finding.severity == "error"
+    assert finding.culprit.path == f"/venv/lib/python3.11/site-packages/{CUTE}"
+    assert finding.culprit.package == "nvidia-cutlass-dsl-libs-base 4.5.1"
+    assert finding.requester is not None
+    assert finding.requester.package == "nvidia-cutlass-dsl-libs-cu13 4.5.1"
     assert "nvidia-cutlass-dsl-libs-base 4.5.1 and nvidia-cutlass-dsl-libs-cu13 4.5.1" in finding.summary
-    assert "What lies there is that of nvidia-cutlass-dsl-libs-base 4.5.1" in finding.why
     assert any("--force-reinstall --no-deps nvidia-cutlass-dsl-libs-cu13==4.5.1" in each for each in finding.cure)
+    assert not any(each.startswith("remove ") for each in finding.cure)
+
+
+def test_the_package_that_builds_on_the_other_and_lies_on_top_is_as_it_should_be(tmp_path: Path) -> None:
+    finding = only(list(find_overwritten_files(cutlass(tmp_path, "base", "cu13").view())))
+    assert (finding.severity, finding.why_not) == ("note", "nothing is broken")
+
+
+def test_two_packages_that_one_project_requires(tmp_path: Path) -> None:
+    """Which one is right cannot be told, and the last one wins."""
+    world = World(tmp_path).wheel("both", "1", {}, requires=("a", "b")).wheel("b", "1", {"x/libx.so": lib()}).wheel(
+        "a", "1", {"x/libx.so": lib(offers=("longer",))})
+    finding = only(list(find_overwritten_files(world.view())))
+    assert (finding.severity, finding.culprit.package) == ("warning", "a 1")
+    assert "What lies there is that of a 1" in finding.why
+    assert finding.why_not == "which of the packages is wanted cannot be told"
+    assert len(finding.cure) == 2
 
 
 def test_equal_sizes_do_not_tell_whose_content_it_is(tmp_path: Path) -> None:

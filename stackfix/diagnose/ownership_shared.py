@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stackfix.diagnose.families_parts import named
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
@@ -66,11 +66,10 @@ def judge(view: View, shared: SharedFile, owners: tuple[Owner, ...]) -> Overwrit
     faulty = {each.owner for each in facts.faults.get(shared.path, ())}
     right = tuple(each for each in owners if each not in faulty)
     opening = facts.mapped.get(shared.path)
-    wanted = wanted_by(view, opening.project if opening else None, owners)
-    lost = wanted is not None and wanted not in right
-    return Overwritten(path=shared.path, claims=owners, right=right, wanted=wanted,
-                       requester=opening.request.name if opening else None,
-                       severity=severity(view, shared.path, owners, mapped=opening is not None, lost=lost))
+    file = Overwritten(path=shared.path, claims=owners, right=right, severity="",
+                       wanted=wanted_by(view, opening.project if opening else None, owners),
+                       requester=opening.request.name if opening else None)
+    return replace(file, severity=severity(view, file, mapped=opening is not None))
 
 
 def wanted_by(view: View, project: str | None, owners: Sequence[Owner]) -> Owner | None:
@@ -82,23 +81,35 @@ def wanted_by(view: View, project: str | None, owners: Sequence[Owner]) -> Owner
     known = [each for each in owners if facts.projects_of(each)]    # Python sees them; not conda's oldest packages
     if len(known) == 1:
         return known[0]
+    over = overlay(view, owners)
+    if over is not None:
+        return over
     importing = project if project not in {each.name for each in owners} else None
     closure = facts.projects.closure(importing) if importing is not None else frozenset[str]()
     asked = [each for each in owners if closure & {each.name, *facts.projects_of(each)}]
-    asked = asked or [each for each in owners if facts.asked_by(each)]
+    asked = asked or [each for each in owners if facts.asked_by(each) or facts.extras_asking(each)]
     return asked[0] if len(asked) == 1 else None
 
 
-def severity(view: View, path: str, owners: Sequence[Owner], *, mapped: bool, lost: bool) -> str:
+def overlay(view: View, owners: Sequence[Owner]) -> Owner | None:
+    """The owner that requires all others, and so is meant to lie over them."""
+    required = {each: set(facts_of(view).projects.requires.get(each.name, ())) for each in owners}
+    return next((each for each in owners if {other.name for other in owners} - {each.name} <= required[each]), None)
+
+
+def severity(view: View, file: Overwritten, *, mapped: bool) -> str:
     """A library that is mapped and is not the one required fails; other libraries, and code of the stack, may.
 
     conda and pip never agree on who has a file: two versions of one part of the stack are then a mixture for good.
     """
+    owners, lost = file.claims, file.wanted is not None and file.wanted not in file.right
+    if not lost and file.wanted is not None and file.wanted == overlay(view, owners):
+        return "note"       # as it is meant
     in_stack = any(facts_of(view).level(each) for each in owners)
-    if is_shared_object(path):
+    if is_shared_object(file.path):
         mixture = len({each.manager for each in owners}) > 1 and len({release_of(each.version) for each in owners}) > 1
         return "error" if mapped and (lost or (in_stack and mixture)) else "warning"
-    return "warning" if path.endswith(".py") and in_stack and not ASIDE.search(path) else "note"
+    return "warning" if file.path.endswith(".py") and in_stack and not ASIDE.search(file.path) else "note"
 
 
 def rank(file: Overwritten) -> tuple[int, str]:
@@ -120,9 +131,16 @@ def describe(view: View, owners: tuple[Owner, ...], files: Sequence[Overwritten]
         requester=Requester(path=worst.requester, package=named(wanted)) if worst.requester or wanted else None,
         evidence=tuple(evidence(view, files)),
         cure=cure(view, owners, worst),
-        why_not="nothing is broken" if worst.severity == "note" else
-        None if view.is_own(worst.path) else f"{worst.path} lies outside of the environment",
+        why_not=why_not(view, worst),
     )
+
+
+def why_not(view: View, file: Overwritten) -> str | None:
+    if file.severity == "note":
+        return "nothing is broken"
+    if file.wanted is None:
+        return "which of the packages is wanted cannot be told"
+    return None if view.is_own(file.path) else f"{file.path} lies outside of the environment"
 
 
 def reason(file: Overwritten, there: Owner | None) -> str:
