@@ -9,7 +9,7 @@ from stackfix.diagnose.abi_stated import Stated
 from stackfix.diagnose.installed_torch import InstalledTorch, numbers, platform_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
-from stackfix.matrix.records import TorchBuild
+from stackfix.matrix.records import Companion, TorchBuild
 
 FLASH = "flash-attn"
 
@@ -34,9 +34,17 @@ def for_this_torch(view: View, extension: Extension, torch: InstalledTorch) -> I
         row = companion(view.matrix, extension.name, version)
         fits = row is not None and row.torch is not None and (
             any(companion_fits(row, each) is None for each in rows) if rows else admits(row.torch, torch.release))
-        if fits and not same(extension, version):
+        if fits and row is not None and has_cuda_of(view, row, torch) and not same(extension, version):
             yield f"pip install --no-deps {extension.name}=={version}"
             return
+
+
+def has_cuda_of(view: View, row: Companion, torch: InstalledTorch) -> bool:
+    """Whether a release is for torch's CUDA major: where it does not say, for that of the index's own torch."""
+    own = next((each.cuda for each in view.matrix.torch if each.version == torch.release and each.index == "default"
+                and each.platform == platform_of(view)), None)
+    told = row.cuda or own
+    return torch.cuda_major is None or told is None or told.partition(".")[0] == str(torch.cuda_major)
 
 
 def same(extension: Extension, version: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stackfix.diagnose.abi_cures import for_this_torch, rebuild
-from stackfix.diagnose.abi_groups import Extension
+from stackfix.diagnose.abi_cures import for_the_extension, for_this_torch, rebuild, with_extension
+from stackfix.diagnose.abi_groups import Extension, asked_of_torch
 from stackfix.diagnose.abi_names import hint
+from stackfix.diagnose.abi_stated import stated_torch
 from stackfix.diagnose.abi_text import (
     culprit_of,
     evidence_of,
@@ -40,7 +41,7 @@ def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Findin
         culprit=Culprit(package=torch.name), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
-        cure=tuple(f"stackfix lock --torch {each.version} --cuda {each.cuda} --with {extension.name}"
+        cure=tuple(f"stackfix lock --torch {each.version} --cuda {each.cuda}{with_extension(extension)}"
                    for each in rows[:1]) or (f"install torch {torch.release} for CUDA from the index that carries it",),
         why_not=None if rows else f"no build of torch {torch.release} for CUDA is known here")
 
@@ -51,7 +52,10 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
     name = next(each for each in extension.missing if not is_torch_library(each))
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.platform == platform_of(view)
             and each.cuda.partition(".")[0] == str(major)]
-    better = tuple(for_this_torch(view, extension, torch))
+    better, keep = tuple(for_this_torch(view, extension, torch)), with_extension(extension)
+    stated = tuple(stated_torch(view, extension.distribution, tuple(asked_of_torch(view, extension))))
+    back = [f"stackfix lock --torch {each.version} --cuda {each.cuda}{keep}" for each in rows[:1]] or [
+        *for_the_extension(view, extension, stated, torch)]
     return make_finding(
         "SF504", severity_of(view, extension),
         summary=f"{extension.label} is built for CUDA {major}, and {torch.name} for CUDA {torch.cuda}",
@@ -59,9 +63,8 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
         culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
-        cure=(*better, *(f"stackfix lock --torch {each.version} --cuda {each.cuda} --with {extension.name}"
-                         for each in rows[:1]), *rebuild(view, extension), NO_LINK),
-        why_not=None if better or rows else f"no build of {extension.name} for CUDA {torch.cuda_major} is known")
+        cure=(*better, *back, *rebuild(view, extension), NO_LINK),
+        why_not=None if better or back else f"no build of {extension.name} for CUDA {torch.cuda_major} is known")
 
 
 def foreign_cuda(view: View, torch: InstalledTorch) -> Iterator[Finding]:
