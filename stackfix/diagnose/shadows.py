@@ -19,7 +19,7 @@ from stackfix.diagnose.faults_text import (
 from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.provenance import LIBRARY_PATH, Provenance, folder_of, named, owner_of, trace
+from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD, Provenance, folder_of, named, owner_of, trace
 from stackfix.diagnose.records import FoundVia
 from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import View
@@ -97,7 +97,7 @@ def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
     """What to do by hand, best first."""
     yield from cause.undo
     loser, owner = verdict.loser, owner_of(view, verdict.winner.path, verdict.winner.real_path)
-    if loser is not None and not verdict.is_requester:
+    if loser is not None and not verdict.is_requester and cause.variable != PRELOAD:  # a path comes too late there
         yield put_first(loser)
         if view.environment.kernels:
             yield 'a running notebook cannot change it: put the variable into "env" of its kernel.json and restart it'
