@@ -142,7 +142,7 @@ NCCL_BROUGHT = {"2.19.3": ("ncclCommDeregister", "ncclCommRegister"),
                 "2.27.3": ("ncclCommWindowDeregister", "ncclCommWindowRegister"),
                 "2.28.3": ("ncclAlltoAll", "ncclDevCommCreate", "ncclDevCommDestroy"),
                 "2.29.7": ("ncclCommMemStats", "ncclCommResume", "ncclCommSuspend")}
-CUPTI_BROUGHT = {"12.6": ("cuptiActivityEnableDriverApi", "cuptiActivityEnableRuntimeApi")}
+CUPTI_BROUGHT = {"12.5": ("cuptiActivityEnableDriverApi", "cuptiActivityEnableRuntimeApi")}
 REQUIRES = {"cusparse": ("nvjitlink",), "cusolver": ("cublas", "nvjitlink", "cusparse"), "cudnn": ("cublas",),
             "cufft": ("nvjitlink",)}
 
@@ -327,14 +327,19 @@ def cuda_libraries(version: str) -> dict[str, str]:
     return {stem: f"lib{stem}.so.{number}" for stem, number in of_major.items()}
 
 
-def torch_libraries(version: str) -> dict[str, Library]:
-    """Files of a torch for CUDA 12 or 13, by their place below the site folder."""
+def rpath_of(version: str) -> str:
+    """The RPATH of torch's own libraries."""
+    folders = (f"$ORIGIN/../../nvidia/{each}/lib" for each in since(RPATHS, version).split())
+    return ":".join((*(each.replace("/nvidia/../", "/") for each in folders), "$ORIGIN"))
+
+
+def torch_libraries(version: str, rpath: str | None = None) -> dict[str, Library]:
+    """Files of a torch for CUDA 12 or 13, by their place below the site folder. `rpath` in place of the release's."""
     minor, cuda, offers = minor_of(version), cuda_libraries(version), of_torch(version)
-    rpath = ":".join(each if each == "$ORIGIN" else f"$ORIGIN/../../nvidia/{each}/lib".replace("/nvidia/../", "/")
-                     for each in (*since(RPATHS, version).split(), "$ORIGIN"))
+    rpath = rpath or rpath_of(version)
     nvtx = tuple(filter(None, (cuda.get("nvToolsExt"),)))
     bundled = "libcusparseLt-f80c68d1.so.0" if (2, 2) <= minor < (2, 6) else None
-    cupti = ("cuptiActivityEnable", *(CUPTI_BROUGHT["12.6"][:1] if minor >= (2, 8) else ()))
+    cupti = ("cuptiActivityEnable", *(CUPTI_BROUGHT["12.5"] if minor >= (2, 8) else ()))
     of_cuda = [cuda[each] for each in cuda if each not in ("cupti", "cusolver", "nccl")]
     own = {
         "libc10": lib(offers=offers["libc10"]),
@@ -396,7 +401,8 @@ def version_for(requirement: Requirement, chosen: Mapping[str, str]) -> str:
 
 
 def install_torch(world: World, version: str, *, local: str = "", libraries: Mapping[str, Library] | None = None,
-                  site: str | None = None, nvidia_site: str | None = None, **chosen: str) -> World:
+                  rpath: str | None = None, site: str | None = None, nvidia_site: str | None = None,
+                  **chosen: str) -> World:
     """torch of the default index with all that it requires, in `site` and, for the rest, `nvidia_site`.
 
     `libraries` replaces libraries of torch's own by their stem. `chosen`: other versions of wheels than its pins,
@@ -404,7 +410,8 @@ def install_torch(world: World, version: str, *, local: str = "", libraries: Map
     """
     build = build_of(version)
     wanted = {f"nvidia-{name.replace('_', '-')}-cu12": each for name, each in chosen.items()}
-    own = {path: (libraries or {}).get(stem_of(path), library) for path, library in torch_libraries(version).items()}
+    own = {path: (libraries or {}).get(stem_of(path), library) for path, library in torch_libraries(
+        version, rpath).items()}
     world.wheel("torch", version + local, {
         **linked(own), "torch/__init__.py": "", "torch/version.py": f"__version__ = '{version}{local}'\n"},
         requires=build.requires, site=site)

@@ -43,7 +43,8 @@ def is_shadow(finding: dict[str, Any], world: World, culprit: str, minor: int, *
     line = f"libcusparse.so.12: undefined symbol: __nvJitLink{first}_12_{minor}, version {SONAME}"
     assert bare(finding["error"]) == line
     assert f"_12_{minor} is needed" in finding["why"]
-    assert any(f"{folder(loser or world.inside(OWN))}${{LD_LIBRARY_PATH" in each for each in finding["cure"])
+    put_first = f"{folder(loser or world.inside(OWN))}${{LD_LIBRARY_PATH"
+    assert any(put_first in each for each in finding["cure"]) == (variable == "LD_LIBRARY_PATH")
 
 
 def folder(path: str) -> str:
