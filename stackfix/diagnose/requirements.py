@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.requirements_companions import find_companion_mismatches, is_companion
+from stackfix.diagnose.requirements_compiled import find_older_than_compiled
 from stackfix.diagnose.requirements_judge import Judge, Unmet
-from stackfix.diagnose.requirements_lines import parse_line
 from stackfix.diagnose.requirements_rules import find_broken_rules
 from stackfix.diagnose.requirements_stack import PARTS, Stack, install_line, named
 from stackfix.diagnose.situation import View
@@ -68,7 +67,7 @@ def severity_of(unmet: Unmet, stack: Stack) -> str:
         return "note"               # conda and distributions have it under another name
     if not stack.has(line.name):
         return "warning" if by.name == "torch" and found is None else "note"
-    if stack.shown(line.name):
+    if stack.shown(line.name) or (found is None and stack.shown(by.name)):
         return "note"
     return "error" if line.name == "torch" and found is None and stack.has(by.name) else "warning"
 
@@ -88,33 +87,3 @@ def of_others(unmet: Sequence[Unmet]) -> Finding:
         evidence=(*lines[:MOST], *((f"… {more} more",) if more > 0 else ())),
         cure=("pip check",), why_not="they are not part of the GPU stack",
     )
-
-
-def find_older_than_compiled(view: View, stack: Stack) -> Iterator[Finding]:
-    """cuDNN older than what a package was compiled with, as only its extras tell: TensorFlow and JAX refuse it."""
-    cudnn = [each for name, each in view.distributions.items()
-             if (family := stack.family(name)) and family.name == "cuDNN"]
-    for by in view.distributions.values() if cudnn else ():
-        for found, wanted, text in extras_above(by, cudnn) if stack.has(by.name) and by.name != "torch" else ():
-            yield make_finding(
-                "SF601", "note" if stack.shown(found.name) else "warning", level="cudnn",
-                summary=f"{named(by)} was compiled with cuDNN {wanted}, and {found.version} is installed",
-                why=f"{by.name} refuses a cuDNN of an older minor at run time. What it was compiled with is told by an "
-                    "extra, which no installed package requires.",
-                culprit=Culprit(package=named(found)), requester=Requester(package=named(by)),
-                evidence=(f"{by.metadata}/METADATA: Requires-Dist: {text}",
-                          f"{found.metadata}: {found.version}"),
-                cure=(install_line(view, found, f"{found.name}>={wanted}"),),
-            )
-
-
-def extras_above(by: Distribution, cudnn: Sequence[Distribution]) -> Iterator[tuple[Distribution, str, str]]:
-    """(what is installed, the version that an extra names, the requirement) where that is of a newer minor."""
-    for text in by.requires:
-        line = parse_line(text) if "extra" in text and "cudnn" in text else None
-        found = next((each for each in cudnn if line is not None and each.name == line.name), None)
-        if line is None or found is None or not line.specifier.startswith(("==", ">=", "~=")):
-            continue
-        wanted = line.specifier[2:].partition(",")[0].strip()
-        if (release_of(wanted) or ())[:2] > (release_of(found.version) or ())[:2]:
-            yield found, wanted, text
