@@ -171,7 +171,8 @@ def test_which_side_of_a_range_a_version_is_on(version: str, specifier: str, abo
     ("nvidia-nccl-cu12 (==2.19.3) ; platform_system == 'Linux'", "nvidia-nccl-cu12", "==2.19.3"),
     ("Nvidia_CuBLAS.cu12>=12.1, <13", "nvidia-cublas-cu12", ">=12.1,<13"), ("numpy", "numpy", ""),
     ("cuda-toolkit[nccl,nvtx]==13.0.3; python_version<'3.15'", "cuda-toolkit", "==13.0.3"),
-    ("pytest>=8 ; extra == 'dev'", "", ""),
+    ("pytest>=8 ; extra == 'dev'", "", ""), ("", "", ""), ("?", "", ""),
+    ("nvidia-nccl-cu12 @ https://example.test/nccl.whl", "nvidia-nccl-cu12", ""), ("a===1.0+x", "a", ""),
 ])
 def test_requirements_are_read(line: str, name: str, specifier: str) -> None:
     assert parsed(line) == (name, specifier)

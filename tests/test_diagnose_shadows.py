@@ -11,8 +11,10 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.missing import find_missing
 from stackfix.diagnose.missing_foreign import find_foreign
+from stackfix.diagnose.provenance import modules_of
 from stackfix.diagnose.shadows import find_shadows
 from stackfix.diagnose.shadows_harmless import find_harmless_shadows
+from stackfix.inspect.machine_records import LoadedModule
 from tests.diagnose_world import SYSTEM, World, lib
 
 JIT, CUSPARSE = "libnvJitLink.so.12", "nvidia/cusparse/lib/libcusparse.so.12"
@@ -199,6 +201,17 @@ def test_what_an_import_gets_over_is_not_told(tmp_path: Path) -> None:
 
 
 # --- who put a folder there ---
+
+
+@pytest.mark.parametrize(("module", "folder", "is_its"), [
+    ("cuda/12.2", "/usr/local/cuda-12.2/lib64", True), ("cuda/12.2.1", "/usr/local/cuda-12.2/lib64", True),
+    ("CUDA/12.2", "/apps/cuda/12.2.1/lib64", True), ("nvhpc/24.5", "/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/x", True),
+    ("cuda", "/apps/cuda/12.2.1/lib64", True), ("cuda/12.2", "/usr/local/cuda-112.2/lib64", False),
+    ("cuda/12.2", "/usr/local/cuda-12.20/lib64", False), ("gcc/12.2", "/usr/local/cuda-12.2/lib64", False),
+    ("cuda/11.8", "/usr/local/cuda-12.2/lib64", False), ("", "/usr/local/cuda-12.2/lib64", False),
+])
+def test_which_module_a_folder_is_of(module: str, folder: str, is_its: bool) -> None:
+    assert bool(list(modules_of([LoadedModule(name=module, file=None)], folder))) is is_its
 
 
 def test_an_activation_script_is_named(tmp_path: Path) -> None:

@@ -52,11 +52,13 @@ def by_rules(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
 def by_pins(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
     """Requirements of the consumer's own metadata; conda's packages state theirs elsewhere."""
     known = view.distributions.get(consumer.name)
-    for line in known.requires if known else ():
-        name, specifier = parsed(line)
-        if name == provider.name and specifier:
-            why = f"{consumer.name} {consumer.version} requires {line.partition(';')[0].strip()}"
-            yield need_of(specifier, provider, why, f"the metadata of {consumer.name}")
+    lines = [(line, specifier) for line in (known.requires if known else ()) for name, specifier in (parsed(line),)
+             if name == provider.name and specifier]
+    if any(admits(specifier, provider.version) for _, specifier in lines):
+        return      # lines for several platforms or Pythons: one of them is met
+    for line, specifier in lines:
+        why = f"{consumer.name} {consumer.version} requires {line.partition(';')[0].strip()}"
+        yield need_of(specifier, provider, why, f"the metadata of {consumer.name}")
 
 
 def by_toolkit(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
@@ -103,7 +105,9 @@ def parsed(line: str) -> tuple[str, str]:
     found, rest = NAME.match(text), SPECIFIER.match(text.strip())
     if found is None or rest is None or "extra" in marker:
         return "", ""
-    return SEPARATORS.sub("-", found[1]).lower(), rest[1].replace(" ", "")
+    specifier = rest[1].replace(" ", "")
+    usable = "===" not in specifier and all(map(CLAUSE.fullmatch, specifier.split(",")))    # nor "@ https://…"
+    return SEPARATORS.sub("-", found[1]).lower(), specifier if usable else ""
 
 
 def askers(view: View, provider: Owner) -> Iterator[str]:

@@ -14,6 +14,7 @@ from stackfix.inspect.machine_records import LoadedModule, Toolkit
 
 LIBRARY_PATH, PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
 SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+STANDARD_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 HPC_SDK = re.compile(r"/hpc_sdk/[^/]+/(\d+\.\d+)(?:/.*?/?cuda/(\d+\.\d+))?")
 SITE = re.compile(r"(/.+?)/lib(?:64)?/python3\.\d+t?/(?:site|dist)-packages/")
 CONDA_VARIABLES = re.compile(r"CONDA_PREFIX(?:_\d+)?|MAMBA_ROOT_PREFIX|CONDA_ROOT")
@@ -78,10 +79,17 @@ def of_cache(view: View, path: str, belongs: tuple[str, ...]) -> Provenance:
     folder = folder_of(path)
     named = [each for each in view.situation.configured if each.folder == folder]
     lines = tuple(f"{each.file}, line {each.line}: {each.folder}" for each in named)
-    undo = tuple(f"remove the line {each.folder} from {each.file}, then run: sudo ldconfig" for each in named)
+    undo = tuple(f"remove the line {each.folder} from {each.file}, then run: sudo ldconfig" for each in named
+                 if not is_standard(folder))
     return Provenance(how=f"ld.so.cache has it in {folder}" + (f", which {named[0].file} names" if named else ""),
                       variable=None, lines=(*lines, *belongs),
                       undo=undo or (f"remove the system's package that owns {path}, then run: sudo ldconfig",))
+
+
+def is_standard(folder: str) -> bool:
+    """Whether a folder is the system's own: its configuration names it on some systems, and must go on to."""
+    parent, _, name = folder.rpartition("/")
+    return folder in STANDARD_FOLDERS or (parent in STANDARD_FOLDERS and name.endswith("-linux-gnu"))
 
 
 def is_preloaded(view: View, object_: LoadedObject) -> bool:
@@ -130,7 +138,7 @@ def modules_of(modules: Iterable[LoadedModule], path: str) -> Iterator[LoadedMod
         version = rest[-1] if rest else ""
         told = not version or any(re.search(rf"(?<![\d.]){re.escape(part)}(?!\d)", text)
                                   for part in {version, ".".join(version.split(".")[:2])})
-        if told and any(stem in text for stem in stems):
+        if name and told and any(stem in text for stem in stems):
             yield each
 
 
