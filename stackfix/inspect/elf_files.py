@@ -14,10 +14,11 @@ from stackfix.inspect.places import Root, must_be_usable
 from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, Symbols, UnreadableElf
 
 ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+MOST_MAPPED = 256       # a process with torch maps some 100 files; what was read of a file counts as our memory
 
 
 class DiskFiles:
-    """Fills records.Files below a root. Keeps mappings open up to half of what the process may open."""
+    """Fills records.Files below a root. Keeps some mappings open, at most half of what the process may open."""
 
     def __init__(self, root: Root | None = None) -> None:
         self.root = root or Root()
@@ -27,7 +28,7 @@ class DiskFiles:
         self._mapped: OrderedDict[str, Tables] = OrderedDict()
         self._symbols: dict[str, MappedSymbols] = {}    # of those that are mapped
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most = max(16, min(limit if limit > 0 else 1024, 4096) // 2)
+        self._most = max(16, min(limit // 2, MOST_MAPPED) if limit > 0 else MOST_MAPPED)
 
     def at(self, path: str) -> FileAt | Refused | None:
         """What opening `path` gives."""
