@@ -12,7 +12,6 @@ from stackfix.diagnose.requirements_judge import Judge, Unmet
 from stackfix.diagnose.requirements_rules import find_broken_rules
 from stackfix.diagnose.requirements_stack import PARTS, Stack, install_line, named
 from stackfix.diagnose.situation import View
-from stackfix.inspect.environment_records import Distribution
 from stackfix.inspect.machine_records import Undecided
 
 MOST = 12                           # lines of evidence for packages that are none of the GPU stack

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from stackfix.diagnose.faults import find_faults
+from stackfix.diagnose.faults import find_faults, is_driver
 from stackfix.diagnose.provenance import owner_of
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import View
@@ -63,7 +63,7 @@ class Stack:
         """What the loader says, by the projects that it is about."""
         found: dict[str, str] = {}
         for fault in find_faults(self.view):
-            if fault.severity == "error":
+            if fault.severity == "error" and not is_driver(self.view, fault.name):      # that is undecided here
                 objects = (*fault.requesters, *((fault.provider,) if fault.provider else ()))
                 for project in (*self._carrying(fault.name), *self._owning(objects)):
                     found.setdefault(project, fault.failure.message())
