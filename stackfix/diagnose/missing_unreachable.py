@@ -38,11 +38,15 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
 
 
 def severity_of(view: View, group: Sequence[tuple[Fault, Copy]]) -> str:
-    """What is opened on a GPU only was installed for it: more than a note, unless torch loads it first."""
+    """What is opened on a GPU only was installed for it: more than a note, unless torch loads it first.
+
+    What fails without torch may work with it.
+    """
     worst = min((each.severity for each, _ in group), key=SEVERITIES.index)
+    by_torch = loaded_by_torch(view, {each.name for each, _ in group})
     if worst != "note" or any(each.family is None for each, _ in group):
-        return worst
-    return "note" if loaded_by_torch(view, {each.name for each, _ in group}) else "warning"
+        return "warning" if worst == "error" and by_torch else worst
+    return "note" if by_torch else "warning"
 
 
 def why(view: View, fault: Fault, copy: Copy) -> str:
