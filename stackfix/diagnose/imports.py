@@ -180,7 +180,7 @@ class NoOwners:
 def cuda_of_torch(situation: Situation, libraries: Libraries, files: Files) -> str | None:
     """The CUDA that the environment's torch was built for: "12.1", "cpu"; None where it is unknown."""
     def no_matrix() -> Matrix:
-        raise NotImplementedError
+        raise LookupError("the CUDA of torch is told by its files, not by the matrix")
 
     view = View(situation=situation, libraries=libraries, load_matrix=no_matrix, files=files, installed=NoOwners(),
                 start=ProcessState(), openings=())
