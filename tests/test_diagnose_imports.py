@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.diagnose.imports import find_undecided_imports, simulate_imports, start_interpreter
+from stackfix.diagnose.imports import simulate_imports, start_interpreter
 from stackfix.diagnose.imports_projects import required_names
+from stackfix.diagnose.imports_undecided import find_undecided_imports
 from stackfix.diagnose.releases import admits, release_of
 from stackfix.diagnose.situation import Opening, View
 from stackfix.matrix.libraries import load_libraries
@@ -457,6 +458,13 @@ def test_a_prefix_without_python_imports_nothing(tmp_path: Path) -> None:
     assert (start.objects, found) == ((), ())
     said = list(find_undecided_imports(replace(view, situation=situation, start=start, openings=found)))
     assert "no Python" in said[0].reason
+
+
+def test_a_line_that_python_executes_at_its_start_may_load_libraries(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(f"{world.site}/preload.pth", "import ctypes; ctypes.CDLL('libearly.so')\n")
+    world.write(f"{world.site}/harmless.pth", "import os; enabled = os.environ.get('X')\n")
+    assert [each.subject for each in find_undecided_imports(world.view(IMPORTS))] == [f"{world.site}/preload.pth"]
 
 
 # --- ranges of releases ---

@@ -10,7 +10,7 @@ from stackfix.diagnose.families import find_two_families
 from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.finding_records import LEVELS, SEVERITIES, Diagnosis, Finding
 from stackfix.diagnose.gpu import check_gpus
-from stackfix.diagnose.imports import find_undecided_imports
+from stackfix.diagnose.imports_undecided import find_undecided_imports
 from stackfix.diagnose.levels import describe_levels
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.links import find_broken_links

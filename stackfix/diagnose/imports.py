@@ -20,13 +20,11 @@ from stackfix.diagnose.loader import Simulator
 from stackfix.diagnose.records import LoadOutcome, MissingLibrary, OpenLibrary, ProcessState, StartProgram
 from stackfix.diagnose.situation import Opening, Situation, View
 from stackfix.inspect.environment_records import Owner
-from stackfix.inspect.machine_records import Undecided
 from stackfix.inspect.records import ElfObject, FileAt, Files
 from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.records import Matrix
 
 OF_TORCH = ("libtorch", "libc10")
-LOADER_WORDS = ("ctypes", "dlopen", "CDLL")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"
 DOES_WITHOUT = "{} does without {}"
 
@@ -191,21 +189,3 @@ def cuda_of_torch(situation: Situation, libraries: Libraries, files: Files) -> s
 def missing_names(opening: Opening) -> tuple[str, ...]:
     """Libraries that an opening does not find."""
     return tuple({each.name: None for each in opening.outcome.failures if isinstance(each, MissingLibrary)})
-
-
-def find_undecided_imports(view: View) -> Iterator[Undecided]:
-    """What cannot be told of the imports of this environment."""
-    if view.environment.python is None:
-        yield Undecided(subject="imports", reason="the prefix has no Python: what an import loads cannot be told")
-    elif not view.start.objects:
-        yield Undecided(subject="imports", reason="the environment's interpreter is not there: what it maps at its "
-                                                  "start is not known, and Python's own symbols are not judged")
-    for file in view.environment.path_files:
-        for line in file.executes:
-            if any(word in line for word in LOADER_WORDS):
-                reason = f"Python executes {line!r} at its start, which may change what is loaded; here it was not"
-                yield Undecided(subject=file.path, reason=reason)
-    for each in view.openings:
-        if each.may_fail == OPENED_BY_CODE and each.outcome.failures:
-            reason = f"{each.outcome.failures[0].message()}, but {OPENED_BY_CODE}"
-            yield Undecided(subject=each.what, reason=reason)
