@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,12 +36,16 @@ def test_the_order_of_the_steps(tmp_path: Path) -> None:
     ("/none", "no such folder", "--prefix DIR"),
     ("/empty", "no environment", "--prefix DIR"),
     ("/empty/python", "is a file", "--python /empty/python"),
-    ("/loop", "no such folder", "--prefix DIR"),
+    ("/loop", "in a circle", "--prefix DIR"),
+    ("/dangling", "is a link to /gone, where nothing is", "--prefix DIR"),
+    ("/pipe", "is neither a folder nor a file", "--prefix DIR"),
     ("relative", "no absolute path", "from the root"),
 ])
 def test_a_prefix_that_is_none_is_refused(tmp_path: Path, prefix: str, reason: str, hint: str) -> None:
     write(tmp_path, "empty/python")
     link(tmp_path, "loop", "loop")
+    link(tmp_path, "dangling", "/gone")
+    os.mkfifo(tmp_path / "pipe")
     for asked in ({"prefix": prefix}, {}):
         with pytest.raises(BadInput, match=reason) as caught:
             found(Root(str(tmp_path)), {"VIRTUAL_ENV": prefix}, **asked)
@@ -73,22 +78,61 @@ def test_a_venv_by_its_python(tmp_path: Path) -> None:
     assert find_environment(Root(), {}, python=str(tmp_path / "py")).prefix == sys.base_prefix
 
 
+def program(tree: Path, path: str, content: str = "") -> None:
+    write(tree, path, content).chmod(0o755)
+
+
 def test_a_python_by_its_name_on_path(tmp_path: Path) -> None:
     plain_venv(tmp_path, "venv")
-    write(tmp_path, "venv/bin/python3.11")
-    root, environ = Root(str(tmp_path)), {"PATH": "relative:/none:/venv/bin"}
+    program(tmp_path, "venv/bin/python3.11")
+    write(tmp_path, "text/python3.11")          # a shell passes over what may not be executed
+    root, environ = Root(str(tmp_path)), {"PATH": "relative:/none:/text:/venv/bin"}
     assert found(root, environ, python="python3.11") == ("/venv", "--python")
     with pytest.raises(BadInput, match="no such program on PATH"):
         found(root, environ, python="python3.12")
 
 
 @pytest.mark.parametrize(("python", "reason"), [
-    ("/none", "no such file"), ("/shims", "is a folder"), ("/shims/python", "no environment around it"),
+    ("/none", "no such file"), ("/shims", "is a folder"), ("/shims/python", "is a script"),
+    ("/opt/bin/python", "no environment around it"), ("/opt/bin/pipe", "is no file"),
+    ("/opt/bin/loop", "in a circle"), ("/opt/bin/python3", "is a link to python3.9, where nothing is"),
+    ("/usr/bin/ls", "/usr/bin/ls: is no Python interpreter"),
+    ("/usr/bin/python3-config", "is no Python interpreter"), ("/venv/bin/pip", "is no Python interpreter"),
 ])
 def test_a_python_that_is_none_is_refused(tmp_path: Path, python: str, reason: str) -> None:
-    write(tmp_path, "shims/python", "#!/bin/sh\nexec pyenv\n")
+    program(tmp_path, "shims/python", "#!/bin/sh\nexec pyenv\n")
+    program(tmp_path, "opt/bin/python", "ELF")
+    os.mkfifo(tmp_path / "opt/bin/pipe")
+    link(tmp_path, "opt/bin/loop", "loop")
+    link(tmp_path, "opt/bin/python3", "python3.9")
+    write(tmp_path, "usr/lib/python3.11/os.py")
+    for name in ("usr/bin/ls", "usr/bin/python3-config", "venv/bin/pip"):
+        program(tmp_path, name)
+    plain_venv(tmp_path, "venv")
     with pytest.raises(BadInput, match=reason):
         found(Root(str(tmp_path)), {}, python=python)
+
+
+def test_a_shim_on_path_is_told_by_its_own_place(tmp_path: Path) -> None:
+    program(tmp_path, "pyenv/shims/python3.11", "#!/bin/sh\nexec pyenv\n")
+    with pytest.raises(BadInput, match=r"--python python3\.11, on PATH /pyenv/shims/python3\.11") as caught:
+        found(Root(str(tmp_path)), {"PATH": "/pyenv/shims"}, python="python3.11")
+    assert "pyenv which python3.11" in str(caught.value.next_step())
+
+
+@pytest.mark.parametrize("name", ["python3.13t", "pypy3.10", "python3-dbg", "platform-python3.6", "python3.11d"])
+def test_the_names_that_pythons_have(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "usr/lib/python3.11/os.py")
+    program(tmp_path, f"usr/bin/{name}")
+    link(tmp_path, "usr/bin/py", name)
+    for called in (name, "py"):
+        assert found(Root(str(tmp_path)), python=f"/usr/bin/{called}") == ("/usr", "--python")
+
+
+def test_a_venv_whose_base_is_gone_is_found_by_its_python(tmp_path: Path) -> None:
+    plain_venv(tmp_path, "venv")
+    link(tmp_path, "venv/bin/python", "/gone/bin/python3.11")
+    assert found(Root(str(tmp_path)), python="/venv/bin/python") == ("/venv", "--python")
 
 
 def test_two_names_are_one_too_many(tmp_path: Path) -> None:
@@ -104,5 +148,5 @@ def test_a_tree_answers_by_its_path_then_by_its_usual_places(tmp_path: Path) -> 
     # its base Python in /usr is an environment too
     with pytest.raises(BadInput, match="/opt/venv, /usr"):
         found(root)
-    write(tmp_path, "opt/venv/bin/python")
+    program(tmp_path, "opt/venv/bin/python")
     assert found(root, {"PATH": "/opt/venv/bin:/usr/bin"}) == ("/opt/venv", "PATH")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stackfix.errors import BadInput, Unreachable
-from stackfix.inspect.places import Root, must_list, reason_of
+from stackfix.inspect.places import Root, must_list, reason_of, why_unreached
 
 PYTHON_FOLDER = re.compile(r"(?:python3\.\d{1,2}t?|pypy3(?:\.\d{1,2})?)")
+# python3.13t, pypy3.10, python3-dbg, python3.11-intel64, RHEL's platform-python; no python3-config
+PROGRAM = re.compile(r"(?:platform-)?(?:python|pypy)[\d.]*[a-z]{0,3}(?:-dbg|-intel64)?")
 HINT = "name an environment with --prefix DIR or --python EXE"
 USUAL = ("/opt/venv", "/venv", "/opt/conda", "/opt/miniconda3", "/opt/micromamba", "/usr/local", "/usr")
 
@@ -58,10 +61,10 @@ def checked(root: Root, prefix: str, thing: str) -> str:
         root.resolve(prefix)
     except PermissionError as error:
         raise Unreachable(thing, reason_of(error)) from error
-    except OSError:
-        pass        # told below
+    except OSError as error:
+        raise BadInput(thing, why_unreached(root, prefix, error) or "no such folder", HINT) from error
     if not root.is_folder(prefix):
-        reason = "is a file, not a folder" if root.is_file(prefix) else "no such folder"
+        reason = "is a file, not a folder" if root.is_file(prefix) else "is neither a folder nor a file"
         hint = f"for a Python's own path use --python {prefix}" if root.is_file(prefix) else HINT
         raise BadInput(thing, reason, hint)
     if not is_environment(root, prefix):
@@ -93,26 +96,63 @@ def python_folders(root: Root, prefix: str) -> tuple[str, ...]:
 
 def of_executable(root: Root, python: str, environ: Mapping[str, str]) -> Found:
     """The environment of an interpreter, by the files around it (as getpath.py of CPython looks for its landmarks)."""
-    thing = f"--python {python}"
     path = on_path(root, python, environ) if "/" not in python else tidy(python)
     if path is None:
-        raise BadInput(thing, "no such program on PATH", HINT)
-    if not root.lexists(path):
-        raise BadInput(thing, "no such file", HINT)
-    if root.is_folder(path):
-        raise BadInput(thing, "is a folder", f"for an environment's folder use --prefix {python}")
+        raise BadInput(f"--python {python}", "no such program on PATH", HINT)
+    thing = f"--python {python}" if "/" in python else f"--python {python}, on PATH {path}"
+    must_be_program(root, path, thing)
     # A venv's Python is a link: the folder of the link counts, and only without pyvenv.cfg the folder behind it.
     for place in (path, root.find(path)):
         prefix = parent(parent(place)) if place else None
         if prefix is not None and (root.is_file(f"{prefix}/pyvenv.cfg") or python_folders(root, prefix)):
             return Found(prefix=prefix, found_via="--python", executable=path)
+    if is_script(root, path):
+        raise BadInput(thing, "is a script, and which Python it starts is only known when it is run",
+                       f"name that Python: `pyenv which {python.rpartition('/')[2]}`" if "/shims/" in path else HINT)
     raise BadInput(thing, "no environment around it: neither pyvenv.cfg nor lib/python3.*",
-                   "is it a wrapper script? name the environment with --prefix DIR")
+                   "name the environment with --prefix DIR")
+
+
+def must_be_program(root: Root, path: str, thing: str) -> None:
+    """Raises BadInput unless `path` is a file that is called as a Python is, itself or behind its links.
+
+    Around /bin/ls lies the system's lib/python3.11, too. A venv's link to a base that is gone is still its Python.
+    """
+    if root.is_folder(path):
+        raise BadInput(thing, "is a folder", f"for an environment's folder use --prefix {path}")
+    reached, in_venv = root.find(path), root.is_file(f"{parent(parent(path))}/pyvenv.cfg")
+    names = [each.rpartition("/")[2] for each in (path, reached) if each]
+    called_so = any(PROGRAM.fullmatch(name) for name in names)
+    if reached is None and not (in_venv and called_so and root.lexists(path)):
+        reason = "no such file"
+        try:
+            root.resolve(path)
+        except PermissionError as error:
+            raise Unreachable(thing, reason_of(error)) from error
+        except OSError as error:
+            reason = why_unreached(root, path, error) or reason
+        raise BadInput(thing, reason, HINT)
+    if reached is not None and not root.is_file(reached):
+        raise BadInput(thing, "is no file", HINT)
+    if not called_so:
+        hint = f"name the interpreter beside it: --python {parent(path)}/python" if in_venv else HINT
+        raise BadInput(thing, "is no Python interpreter", hint)
+
+
+def is_script(root: Root, path: str) -> bool:
+    try:
+        return root.read_head(path, 2) == b"#!"
+    except OSError:
+        return False
 
 
 def on_path(root: Root, name: str, environ: Mapping[str, str]) -> str | None:
-    folders = [each for each in environ.get("PATH", "").split(":") if each.startswith("/")]
-    return next((f"{tidy(each)}/{name}".replace("//", "/") for each in folders if root.is_file(f"{each}/{name}")), None)
+    """The file that a shell would start under this name: the first that may be executed."""
+    for folder in environ.get("PATH", "").split(":"):
+        status = root.status(f"{folder}/{name}") if folder.startswith("/") else None
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:
+            return f"{tidy(folder)}/{name}".replace("//", "/")
+    return None
 
 
 def parent(path: str) -> str:

@@ -199,6 +199,14 @@ def reason_of(error: OSError) -> str:
     return error.strerror or "cannot be read"
 
 
+def why_unreached(root: Root, path: str, error: OSError) -> str | None:
+    """Why a path leads nowhere although its name is there, in words; None where the name is not there."""
+    if error.errno == errno.ELOOP:
+        return "is a link that leads round in a circle"
+    target = root.link_target(path)
+    return f"is a link to {target}, where nothing is" if target is not None else None
+
+
 def must_list(root: Root, folder: str) -> tuple[Entry, ...]:
     """Names in a folder without which nothing can be said. Raises Unreachable."""
     try:
