@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.loader import load
+from stackfix.diagnose.records import ProcessState, StartProgram
 from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.places import Root, open_root
-from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, SymbolNames, UnreadableElf
+from stackfix.inspect.records import (
+    BadElf,
+    ElfObject,
+    FileAt,
+    LoaderEnvironment,
+    LoaderMachine,
+    Refused,
+    SymbolNames,
+    UnreadableElf,
+)
 from tests.loader_oracle.elf_writer import write
-from tests.loader_oracle.graph import Definition, Library
+from tests.loader_oracle.graph import Definition, Library, Reference
 
 
 @pytest.fixture
@@ -92,3 +103,30 @@ def test_many_files_stay_below_the_limit_of_open_files(tmp_path: Path) -> None:
             assert [each.name for each in files.symbols(found).undefined()] == ["dlopen"]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_process_of_more_objects_than_files_may_be_open(tmp_path: Path) -> None:
+    """Each library of one scope wants a symbol of the next: all of them are searched, few are mapped at a time."""
+    (tmp_path / "bin").mkdir()
+    program, count = tmp_path / "bin" / "program", 150
+    names = [f"lib{place}.so" for place in range(count)]
+    for place, name in enumerate(names):
+        (tmp_path / name).write_bytes(write(Library(
+            path="", soname=name, defines=(Definition(name=f"s{place}"), Definition(name="dlopen")),
+            refers=(Reference(name=f"s{(place + 1) % count}"),))))
+    (tmp_path / "ld.so").write_bytes(write(Library(path="", soname="ld.so")))
+    program.write_bytes(write(Library(path="", needed=tuple(names), rpath=str(tmp_path)),
+                              interpreter=str(tmp_path / "ld.so")))
+    machine = LoaderMachine(machine="x86_64", bits=64, system_folders=(), lib="lib64", platform="x86_64")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))     # noqa: PTH208 - a count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 40, hard))
+    try:
+        outcome = load(StartProgram(path=str(program)), ProcessState(),
+                       LoaderEnvironment(machine=machine, cwd="/"), DiskFiles())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (outcome.failures, outcome.unjudged) == ((), ())
+    found = {each.name: outcome.state.objects[each.provider].elf.soname
+             for each in outcome.bindings if each.provider is not None and each.name.startswith("s")}
+    assert found == {f"s{place}": name for place, name in enumerate(names)}

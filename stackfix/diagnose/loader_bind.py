@@ -44,6 +44,7 @@ class Binder(Matcher):
         self.deferred: list[MissingSymbol] = []
         self.unjudged: list[Unjudged] = []
         self._views: dict[tuple[int, ...], View] = {}
+        self._wanted: dict[int, list[UndefinedSymbol]] = {}     # by the object's number
 
     def references(self, symbols: Symbols) -> Iterable[UndefinedSymbol]:
         """What an object asks for. Its own other symbols also go through the scope; who wins there is not asked."""
@@ -52,29 +53,42 @@ class Binder(Matcher):
 
     def symbols_of(self, object_: Mapped) -> Symbols:
         """Symbols of an object; none, and a note, where they cannot be read."""
-        if object_.symbols is None:
-            try:
-                object_.symbols = self.process.files.symbols(object_.file)
-            except BadElf as error:
-                return self.give_up(object_, error)
-        return object_.symbols
+        if object_.no_symbols is not None:
+            return object_.no_symbols
+        try:
+            return self.process.files.symbols(object_.file)
+        except BadElf as error:
+            return self.give_up(object_, error)
 
     def give_up(self, object_: Mapped, error: BadElf) -> Symbols:
         """Leave an object's symbols out from here on."""
-        object_.symbols = NoSymbols(error)
+        object_.no_symbols = NoSymbols(error)
         self.unjudged.append(Unjudged(path=object_.path, reason=error.reason))
-        return object_.symbols
+        return object_.no_symbols
+
+    def prepare(self, objects: Iterable[Mapped]) -> None:
+        """Read what these objects ask for; objects with one scope let it be searched once for all of them."""
+        together: dict[tuple[int, ...], tuple[list[View], set[str]]] = {}
+        for object_ in objects:
+            try:
+                wanted = list(self.references(self.symbols_of(object_)))
+            except BadElf as error:
+                self.give_up(object_, error)
+                continue
+            self._wanted[object_.number] = wanted
+            views = self.scope_of(object_)
+            _, names = together.setdefault(tuple(map(id, views)), (views, set()))
+            names.update([symbol.name for symbol in wanted])
+        for views, names in together.values():
+            self.ask(names, views)
 
     def bind(self, object_: Mapped, *, now: bool) -> None:
-        """Bind all that `object_` asks for; what nobody provides goes to `missing` or `deferred`."""
-        try:
-            wanted = list(self.references(self.symbols_of(object_)))
-        except BadElf as error:
-            self.give_up(object_, error)
+        """Bind all that a prepared object asks for; what nobody provides goes to `missing` or `deferred`."""
+        wanted = self._wanted.pop(object_.number, [])
+        if object_.no_symbols is not None:
             return
         views = self.scope_of(object_)
         names = [symbol.name for symbol in wanted]
-        self.ask(set(names), views)
         # most symbols share their answer with a hundred others: same hit, same version
         keys = [(hit, version, file, weak, hidden) for hit, (_, version, file, weak, hidden)
                 in zip(first_hits(names, views), wanted, strict=True)]
@@ -129,7 +143,7 @@ class Binder(Matcher):
     def note_faults(self, view: View) -> None:
         """Leave out what a search has shown to be unreadable."""
         for place, error in view.list.faults.items():
-            if not isinstance(view.objects[place].symbols, NoSymbols):
+            if view.objects[place].no_symbols is None:
                 self.give_up(view.objects[place], error)
 
     def bind_unique(

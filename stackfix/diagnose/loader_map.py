@@ -163,10 +163,10 @@ class Mapper:
 
     def relocate(self, head: Mapped, *, now: bool) -> None:
         """Bind the new objects, dependencies first."""
-        for number in reversed(head.order or ()):
-            object_ = self.process.objects[number]
-            if object_.new:
-                self.binder.bind(object_, now=self.binds_now(object_, now=now))
+        new = [each for each in map(self.process.objects.__getitem__, reversed(head.order or ())) if each.new]
+        self.binder.prepare(new)
+        for object_ in new:
+            self.binder.bind(object_, now=self.binds_now(object_, now=now))
 
     def binds_now(self, object_: Mapped, *, now: bool) -> bool:
         """Whether functions are bound at once: asked for, LD_BIND_NOW, or the object's own flag (rule 7)."""

@@ -29,7 +29,7 @@ class Mapped:
     searchlist: tuple[int, ...] | None = None
     order: tuple[int, ...] | None = None
     scope: list[int] = field(default_factory=list)
-    symbols: Symbols | None = None      # opened when first asked
+    no_symbols: Symbols | None = None   # stands for its symbols once they turned out unreadable
     record: LoadedObject | None = None  # what an earlier request left
 
     @property
