@@ -358,6 +358,15 @@ def test_variables_are_those_of_this_process_and_may_be_replaced(venv: Path, say
     assert replaced["environment"]["variables"] == {"LD_LIBRARY_PATH": "/nowhere/b", "CUDA_HOME": "/x=y"}
 
 
+def test_a_relative_python_path_starts_in_the_current_folder(venv: Path, say: Say, tree: World,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    (Path.cwd() / "more").mkdir()
+    monkeypatch.setenv("PYTHONPATH", "more")
+    assert say("check", "--prefix", venv, "--json").json["environment"]["sites"][0] == str(Path.cwd() / "more")
+    in_tree = say("check", *of(tree), "--env", "PYTHONPATH=more", "--json").json["environment"]
+    assert ([each for each in in_tree["sites"] if "more" in each], in_tree["notes"][0]["path"]) == ([], "PYTHONPATH")
+
+
 def test_a_deleted_and_a_changed_file_are_found(venv: Path, say: Say, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(venv, tmp_path / "broken", symlinks=True))
     module, version = broken / SITE / "filelock" / "__init__.py", broken / SITE / "example.py"

@@ -84,3 +84,24 @@ def test_a_plain_path_file_and_a_remote_origin_are_no_editables(tmp_path: Path) 
     dist_info(site, "demo", "1", extra={"direct_url.json": json.dumps(
         {"url": "git+ssh://host.test/x", "dir_info": {"editable": False}})})
     assert look("/venv", root=Root(str(tmp_path))).editables == ()
+
+
+@pytest.mark.parametrize("egg_info", ["/src/demo.egg-info", "/src/lib/demo.egg-info"])
+def test_the_egg_info_that_a_build_leaves_in_the_source_is_no_second_copy(tmp_path: Path, egg_info: str) -> None:
+    """setuptools writes it at each editable build, in the folder to which the .pth leads."""
+    site = plain_venv(tmp_path)
+    write(site, "__editable__.demo-1.0.pth", f"{egg_info.rpartition('/')[0]}\n")
+    dist_info(site, "demo", "1.0", extra={"direct_url.json": json.dumps(
+        {"url": "file:///src", "dir_info": {"editable": True}})})
+    write(tmp_path, f"{egg_info[1:]}/PKG-INFO", "Metadata-Version: 2.1\nName: demo\nVersion: 0.9\n")
+    environment = look("/venv", root=Root(str(tmp_path)))
+    assert [each.kind for each in environment.distributions] == ["dist-info", "egg-info"]
+    assert environment.copies == ()
+
+
+def test_a_copy_in_a_folder_that_another_project_leads_to_is_one(tmp_path: Path) -> None:
+    site = plain_venv(tmp_path)
+    write(site, "__editable__.other-1.0.pth", "/src\n")
+    dist_info(site, "demo", "1.0")
+    write(tmp_path, "src/demo.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: demo\nVersion: 0.9\n")
+    assert [each.project for each in look("/venv", root=Root(str(tmp_path))).copies] == ["demo"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.inspect.environment import inspect_installation
+from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.environment_records import Note, Python, SiteFolder
 from stackfix.inspect.environment_sites import MAX_ADDED, find_sites, parse_path_file
 from stackfix.inspect.places import Root
@@ -19,10 +21,10 @@ from tests.inspect_trees import SITE, link, look, make_venv, plain_venv, write
 SAY = "import json, sys; print(json.dumps([p for p in sys.path if p]))"
 
 
-def said_by(python: Path, environ: Mapping[str, str]) -> list[str]:
+def said_by(python: Path, environ: Mapping[str, str], cwd: str = "/") -> list[str]:
     """sys.path without the standard library, folders only."""
     done = subprocess.run([str(python), "-c", SAY], capture_output=True, text=True, check=True, timeout=60,
-                          env={"PATH": os.defpath, **environ}, cwd="/")
+                          env={"PATH": os.defpath, **environ}, cwd=cwd)
     path = [Path(each) for each in json.loads(done.stdout)]
     return [str(each) for each in path
             if each.is_dir() and each.name != "lib-dynload" and not (each / "os.py").exists()]
@@ -88,8 +90,24 @@ def test_one_real_folder_is_one_site(tmp_path: Path) -> None:
         SiteFolder(path="/alias", kind="PYTHONPATH", base="/alias", exists=True),
         SiteFolder(path="/gone", kind="PYTHONPATH", base="/gone", exists=False))
     assert environment.notes == (Note(
-        path="PYTHONPATH", reason="an element is empty or relative: what it is depends on the current folder"),)
+        path="PYTHONPATH", reason="an element is the folder in which Python is started: that folder was not searched"),)
     assert look("/venv", {"PYTHONPATH": ""}, root=Root(str(tmp_path))).notes == ()
+    relative = look("/venv", {"PYTHONPATH": "x"}, root=Root(str(tmp_path))).notes
+    assert [each.reason.partition(":")[0] for each in relative] == ["an element is relative"]
+
+
+def test_a_relative_element_starts_where_python_is_started(tmp_path: Path) -> None:
+    venv = make_venv(tmp_path / "venv")
+    here = tmp_path / "here"
+    (here / "x").mkdir(parents=True)
+    (tmp_path / "y").mkdir()
+    environ = {"PYTHONPATH": "x:../y:.:", "PYTHONNOUSERSITE": "1"}
+    found = find_environment(Root(), environ, prefix=str(venv))
+    environment, _ = inspect_installation(Root(), environ, found, cwd=str(here))
+    said = said_by(venv / "bin" / "python", environ, str(here))
+    assert said == [f"{here}/x", f"{tmp_path}/y", str(here), f"{venv}/{SITE}"]      # the last but one: a note
+    assert [each.path for each in environment.sites] == [each for each in said if each != str(here)]
+    assert [each.path for each in environment.notes] == ["PYTHONPATH"]
 
 
 def test_a_path_file_is_parsed_and_never_run() -> None:

@@ -89,7 +89,7 @@ def open_view(asked: Asked, progress: Progress | None = None,
                              running=sys.prefix if asked.root.live else None)
     reading = Beside(lambda: read_machine(asked, found.prefix))
     environment, installed = inspect_installation(asked.root, asked.environ, found, deep=asked.deep,
-                                                  progress=progress)
+                                                  progress=progress, cwd=asked.cwd if asked.root.live else None)
     machine, loader = reading.result(waiting)
     if machine.architecture is None:        # a tree without a loader: its Python may tell
         loader = read_loader(asked.root, machine=architecture_of(environment, files), cpu_flags=())

@@ -24,7 +24,7 @@ from stackfix.inspect.environment_records import (
     PathFile,
     SiteFolder,
 )
-from stackfix.inspect.environment_sites import find_sites, read_path_files, with_path_files
+from stackfix.inspect.environment_sites import find_sites, read_path_files, why_left_out, with_path_files
 from stackfix.inspect.places import Entry, Root, list_or_note, must_list
 from stackfix.inspect.wheels import Row, read_distributions, read_record
 
@@ -42,9 +42,12 @@ def inspect_environment(root: Root, environ: Mapping[str, str], *, prefix: str |
     return inspect_installation(root, environ, found, deep=deep)[0]
 
 
-def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *, deep: bool = False,
-                         progress: Progress | None = None) -> tuple[Environment, InstalledFiles]:
-    """The environment, and the owners of all its files, for those who ask about a path."""
+def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *, cwd: str | None = None,
+                         deep: bool = False, progress: Progress | None = None) -> tuple[Environment, InstalledFiles]:
+    """The environment, and the owners of all its files, for those who ask about a path.
+
+    `cwd`: where its Python would be started, None where that is not known.
+    """
     notes: list[Note] = []
     conda = read_conda(root, found.prefix, notes)
     venv = read_venv(root, found.prefix)
@@ -53,10 +56,9 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
         must_be_readable(root, found.prefix)
         reason = notes[-1].reason if notes else "no lib/python3.*/site-packages in it"
         raise BadInput(found.prefix, f"which Python it is for cannot be told: {reason}")
-    sites = find_sites(root, environ, found.prefix, interpreter, venv[0] if venv else None) if interpreter else ()
-    if any(not each.startswith("/") for each in (environ.get("PYTHONPATH") or "/").split(":")):
-        reason = "an element is empty or relative: what it is depends on the current folder"
-        notes.append(Note(path="PYTHONPATH", reason=reason))
+    sites = find_sites(root, environ, found.prefix, interpreter, venv[0] if venv else None, cwd) if interpreter else ()
+    if left_out := why_left_out(environ, cwd):
+        notes.append(Note(path="PYTHONPATH", reason=left_out))
     path_files, sites, distributions, editables = read_sites(root, sites, notes)
     contents = conda[1] if conda else ()
     distributions = with_conda(root, found.prefix, distributions, contents)
@@ -67,8 +69,8 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
     return Environment(
         prefix=found.prefix, found_via=found.found_via, python=interpreter, venv=venv[0] if venv else None,
         conda=conda[0] if conda else None, sites=sites, path_files=path_files, editables=editables,
-        distributions=distributions, copies=find_copies(distributions, contents), shared_objects=objects,
-        library_folders=library_folders(objects), shared_files=files.shared(),
+        distributions=distributions, copies=find_copies(led_to(distributions, editables), contents),
+        shared_objects=objects, library_folders=library_folders(objects), shared_files=files.shared(),
         file_faults=faults,
         activation=tuple(read_activation(root, found.prefix, notes)),
         kernels=tuple(read_kernels(root, found.prefix, environ, notes)), notes=tuple(notes),
@@ -159,7 +161,17 @@ def searched(prefix: str, sites: Sequence[SiteFolder], conda: CondaPrefix | None
         yield Searched(path=f"{prefix}/lib", importable=False, source=False)
 
 
-def find_copies(distributions: Sequence[Distribution], contents: Sequence[CondaContent]) -> tuple[Copies, ...]:
+def led_to(distributions: Sequence[Distribution], editables: Sequence[Editable]) -> Iterator[Distribution]:
+    """The projects without the egg-info that a build left in a source folder to which an editable one leads."""
+    installed = {each.name for each in distributions if each.kind == "dist-info"}
+    for each in distributions:
+        leads = (path for editable in editables if editable.project in {each.name, None} for path in editable.targets)
+        if not (each.kind == "egg-info" and each.name in installed
+                and any(f"{each.site}/".startswith(f"{path.rstrip('/')}/") for path in leads)):
+            yield each
+
+
+def find_copies(distributions: Iterable[Distribution], contents: Sequence[CondaContent]) -> tuple[Copies, ...]:
     """Projects that are installed more than once: in two folders, or by conda and by pip."""
     found: dict[str, list[Distribution]] = {}
     for each in distributions:

@@ -13,14 +13,14 @@ PATH_FILE_LIMIT = MIB
 MAX_ADDED = 1000            # folders of one .pth file
 
 
-def find_sites(root: Root, environ: Mapping[str, str], prefix: str, python: Python,
-               venv: Venv | None) -> tuple[SiteFolder, ...]:
+def find_sites(root: Root, environ: Mapping[str, str], prefix: str, python: Python, venv: Venv | None,
+               cwd: str | None = None) -> tuple[SiteFolder, ...]:
     """PYTHONPATH, then as site.main(): a venv's own, the user's, and those of the base where the venv sees them.
 
     Outside a venv the user's come first. Folders that .pth files add are not among them.
     """
     found = [SiteFolder(path=path, kind="PYTHONPATH", base=path, exists=root.is_folder(path))
-             for path in python_path(environ)]
+             for path in python_path(environ, cwd)]
     own = [site(root, path, "environment", prefix) for path in site_paths(prefix, python)]
     user = [site(root, path, "user", base) for base, path in user_paths(environ, python)]
     if venv is None:
@@ -39,9 +39,28 @@ def site(root: Root, path: str, kind: str, base: str) -> SiteFolder:
     return SiteFolder(path=path, kind=kind, base=base, exists=root.is_folder(path))
 
 
-def python_path(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Absolute folders on PYTHONPATH; what is relative depends on where a program is started."""
-    return tuple(posixpath.normpath(each) for each in environ.get("PYTHONPATH", "").split(":") if each.startswith("/"))
+def python_path(environ: Mapping[str, str], cwd: str | None = None) -> tuple[str, ...]:
+    """Folders on PYTHONPATH; what is relative starts at the current folder, where that is known.
+
+    That folder itself, as a colon too many names it, is left out: it may be a home with all that lies in it.
+    """
+    here = posixpath.normpath(cwd) if cwd else None
+    found = (posixpath.normpath(posixpath.join(here or "", each)) for each in elements(environ))
+    return tuple(each for each in found if each.startswith("/") and each != here)
+
+
+def elements(environ: Mapping[str, str]) -> list[str]:
+    text = environ.get("PYTHONPATH")
+    return text.split(":") if text else []
+
+
+def why_left_out(environ: Mapping[str, str], cwd: str | None) -> str | None:
+    """What of PYTHONPATH is not searched, and why; None where all of it is."""
+    if any(not each or posixpath.normpath(each) == "." for each in elements(environ)):
+        return "an element is the folder in which Python is started: that folder was not searched"
+    if cwd is None and any(not each.startswith("/") for each in elements(environ)):
+        return "an element is relative: which folder it is depends on where Python is started"
+    return None
 
 
 def site_paths(prefix: str, python: Python) -> Iterator[str]:
