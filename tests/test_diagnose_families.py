@@ -135,6 +135,15 @@ def test_a_file_that_counts_otherwise_is_known_by_its_soname(tmp_path: Path) -> 
     assert "CUPTI 12 and 13" in only(list(find_two_families(world.view()))).summary
 
 
+def test_a_copy_that_another_package_bundles_lies_beside_nothing(tmp_path: Path) -> None:
+    """triton 3.7 has CUPTI 12 in its own folder, also beside a torch of CUDA 13."""
+    world = World(tmp_path).wheel("nvidia-cuda-cupti", "13.0.85", {"nvidia/cu13/lib/libcupti.so.13": lib()})
+    world.wheel("triton", "3.7.1", {"triton/backends/nvidia/lib/cupti/libcupti.so.12": lib()})
+    assert list(find_two_families(world.view())) == []
+    world.library("mine/lib/libcupti.so.12", lib())     # of nobody: it may be meant for all
+    assert "CUPTI 12 and 13" in only(list(find_two_families(world.view()))).summary
+
+
 # --- mixed origins ---
 
 
@@ -197,6 +206,15 @@ def test_a_farm_of_links_is_no_mix(cudnn: World) -> None:
     assert list(find_mixed_origins(cudnn.view())) == []
 
 
+def test_the_loser_is_the_file_that_the_foreign_one_hides(cudnn: World) -> None:
+    own = f"{CUDNN}/libcudnn_ops.so.9"
+    assert only(list(find_mixed_origins(open_tensor_ir(system_tensor_ir(cudnn)).view()))).loser == cudnn.inside(
+        f"{CUDNN}/libcudnn.so.9")       # there is none: the wheel has no tensor_ir
+    cudnn.library("/opt/x/libcudnn_ops.so.9", lib()).environ(LD_LIBRARY_PATH="/opt/x")
+    found = {each.culprit.path: each.loser for each in find_mixed_origins(cudnn.view())}
+    assert found["/opt/x/libcudnn_ops.so.9"] == cudnn.inside(own)
+
+
 def test_a_whole_family_from_elsewhere_is_no_mix(tmp_path: Path) -> None:
     world = World(tmp_path).library("/opt/x/libcudnn.so.9", lib(runpath="$ORIGIN")).library("/opt/x/libcudnn_ops.so.9",
                                                                                          lib())
@@ -224,6 +242,18 @@ def test_half_of_cudnn_8_comes_from_a_module_of_the_cluster(tmp_path: Path) -> N
     assert finding.error.endswith(f"undefined symbol: {private}, version {infer}")
     assert finding.cure[0] == "unset LD_LIBRARY_PATH"
     assert any("version 8.6.0" in each for each in finding.evidence)
+
+
+def test_several_parts_of_cudnn_8_have_no_status_of_cudnn_9(tmp_path: Path) -> None:
+    world, names = World(tmp_path), ("libcudnn_adv_infer.so.8", "libcudnn_ops_infer.so.8")
+    world.wheel("nvidia-cudnn-cu11", "8.9.2.26", {f"{CUDNN}/libcudnn.so.8": lib(runpath="$ORIGIN")})
+    world.opens(f"{CUDNN}/libcudnn.so.8").environ(LD_LIBRARY_PATH="/opt/x")
+    for name in names:
+        world.library(f"/opt/x/{name[:-1]}8.6.0", lib(soname=name)).link(f"/opt/x/{name}", f"{name[:-1]}8.6.0")
+        world.opens(name, caller=f"{CUDNN}/libcudnn.so.8", phase="first use")
+    finding = only(list(find_mixed_origins(world.view())))
+    assert (finding.severity, finding.error) == ("error", None)
+    assert finding.summary.startswith(f"{names[0]}, {names[1]} come from ")
 
 
 def test_parts_that_one_conda_package_spreads_are_no_mix(tmp_path: Path) -> None:

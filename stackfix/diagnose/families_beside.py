@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stackfix.diagnose.families_parts import major_of, named, parts_of
+from stackfix.diagnose.families_parts import carries, major_of, named, parts_of
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.ownership_facts import facts_of
@@ -35,7 +35,10 @@ def find_side_by_side(view: View, clashing: set[str]) -> Iterator[Finding]:
 
 
 def main_libraries(view: View) -> dict[str, dict[int, Installed]]:
-    """By family and by the major of the file's name, the first file of the family's main library."""
+    """By family and by the major of the file's name, the first file of the family's main library.
+
+    A copy that a package of another kind bundles does not count.
+    """
     parts, majors = parts_of(view), dict[str, dict[int, Installed]]()
     for folder in view.environment.library_folders:
         for name in folder.libraries:
@@ -43,8 +46,10 @@ def main_libraries(view: View) -> dict[str, dict[int, Installed]]:
             if family is not None and major is not None and family.one_per_process \
                     and name.partition(".so")[0] == family.stems[0]:
                 path = f"{folder.path}/{name}"
-                found = Installed(family=family.name, level=family.level, major=major, path=path,
-                                  owners=view.owners(path))
+                owners = view.owners(path)
+                if owners and not any(carries(each, family) for each in owners):
+                    continue        # triton's own libcupti.so.12: only triton opens it, by its path
+                found = Installed(family=family.name, level=family.level, major=major, path=path, owners=owners)
                 majors.setdefault(family.name, {}).setdefault(major, found)
     return majors
 

@@ -82,7 +82,7 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
     foreign, home, family = one.foreign, one.home, one.foreign.family
     failures = broken_by(view, group)
     severity = severity_of(one, differ, unsure, failures)
-    names = ", ".join(sorted({each.foreign.soname for each in differ or unsure or group}))
+    names = sorted({each.foreign.soname for each in differ or unsure or group})
     asking = bringer(foreign, one.opening.outcome.attempted)
     asking_path = asking.path if asking else caller_of(one)
     asking_path = plain(view, asking_path) if asking_path else None
@@ -90,7 +90,8 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
     inside = view.is_own(foreign.path, foreign.object.real_path)
     return make_finding(
         "SF302", severity, level=family.level,
-        summary=f"{names} comes from {foreign.origin()} and the rest of {family.name} from {home.origin()}",
+        summary=f"{', '.join(names)} {'comes' if len(names) == 1 else 'come'} from {foreign.origin()} and the rest of "
+                f"{family.name} from {home.origin()}",
         why=reason(one, traced, severity),
         culprit=Culprit(path=foreign.path, package=named(foreign.owner),
                         variable=traced.variable),
@@ -98,8 +99,8 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
         symbols=tuple(dict.fromkeys(each.name for each in failures if isinstance(each, MissingSymbol))),
         evidence=(*(f"{part.soname}: {part.path} ({part.origin()}), found via {via(part)}" for part in one.parts),
                   *traced.lines, f"seen at: {one.opening.what}"),
-        error=failures[0].message() if failures else expected_error(family.name, severity),
-        winner=foreign.path, loser=home.path, cure=cure(one, traced, inside=inside),
+        error=failures[0].message() if failures else expected_error(home, severity),
+        winner=foreign.path, loser=hidden_by(view, one), cure=cure(one, traced, inside=inside),
         why_not=why_not(one, traced, inside=inside, severity=severity),
     )
 
@@ -151,9 +152,16 @@ def reason(mix: Mix, traced: Provenance, severity: str) -> str:
     return f"Parts of one version only fit each other{unknown}: {traced.how}."
 
 
-def expected_error(family: str, severity: str) -> str | None:
-    """What the library itself says at first use. Source: cuDNN API reference, cudnnStatus_t."""
-    return "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if family == "cuDNN" and severity == "error" else None
+def hidden_by(view: View, mix: Mix) -> str:
+    """The file that ought to be loaded: the one of that name beside the home part, else the home part."""
+    wanted = f"{mix.home.path.rpartition('/')[0]}/{mix.foreign.path.rpartition('/')[2]}"
+    return wanted if view.files.at(wanted) is not None else mix.home.path
+
+
+def expected_error(home: Part, severity: str) -> str | None:
+    """What cuDNN 9 says at first use; older ones have no such status. Source: cuDNN API reference, cudnnStatus_t."""
+    told = home.family.name == "cuDNN" and home.major == 9 and severity == "error"
+    return "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if told else None
 
 
 def cure(mix: Mix, traced: Provenance, *, inside: bool) -> tuple[str, ...]:
