@@ -52,7 +52,7 @@ def trace(view: View, object_: LoadedObject | None, path: str, via: FoundVia) ->
         return of_cache(view, path, belongs)
     if via.step == "default folder":
         return Provenance(how=f"{folder_of(path)} is one of the loader's own folders", variable=None, lines=belongs,
-                          undo=(f"remove the system's package that owns {path}, or install the same version there",))
+                          undo=tuple(f"{each}, or install the same version there" for each in removal(view, path)))
     if via.step in {"RPATH", "RUNPATH"}:
         return Provenance(how=f"{via.step} of {via.owner} leads to {folder_of(path)}", variable=None, lines=belongs,
                           undo=())
@@ -83,7 +83,14 @@ def of_cache(view: View, path: str, belongs: tuple[str, ...]) -> Provenance:
                  if not is_standard(folder))
     return Provenance(how=f"ld.so.cache has it in {folder}" + (f", which {named[0].file} names" if named else ""),
                       variable=None, lines=(*lines, *belongs),
-                      undo=undo or (f"remove the system's package that owns {path}, then run: sudo ldconfig",))
+                      undo=undo or tuple(f"{each}, then run: sudo ldconfig" for each in removal(view, path)))
+
+
+def removal(view: View, path: str) -> Iterator[str]:
+    """How a library leaves the system; nothing for what the system itself lives on, such as libstdc++."""
+    family = view.family_of(path.rpartition("/")[2])
+    if family is not None and family.level != "environment":
+        yield f"remove the system's package that owns {path}"
 
 
 def is_standard(folder: str) -> bool:
