@@ -245,7 +245,7 @@ def test_half_of_cudnn_8_comes_from_a_module_of_the_cluster(tmp_path: Path) -> N
 
 
 def test_several_parts_of_cudnn_8_have_no_status_of_cudnn_9(tmp_path: Path) -> None:
-    world, names = World(tmp_path), ("libcudnn_adv_infer.so.8", "libcudnn_ops_infer.so.8")
+    world, names = World(tmp_path), ("libcudnn_cnn_infer.so.8", "libcudnn_ops_infer.so.8")
     world.wheel("nvidia-cudnn-cu11", "8.9.2.26", {f"{CUDNN}/libcudnn.so.8": lib(runpath="$ORIGIN")})
     world.opens(f"{CUDNN}/libcudnn.so.8").environ(LD_LIBRARY_PATH="/opt/x")
     for name in names:

@@ -460,6 +460,17 @@ def test_a_prefix_without_python_imports_nothing(tmp_path: Path) -> None:
     assert "no Python" in said[0].reason
 
 
+def test_a_package_may_open_libraries_at_first_use_only(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.wheel("late", "1.0", {"late/liblate.so.1": lib(needs=("libdeep.so.1",), runpath="$ORIGIN"),
+                                "late/libdeep.so.1": lib()})
+    row = ImportLoads(project="late", module="late", versions=None, after=(), source="tests", confidence="certain",
+                      steps=(ImportStep(file="late/liblate.so.1", when="first use"),))
+    found = openings(world, replace(REAL, imports=(row,), opened=()))
+    assert faults(found) == []
+    assert [(each.phase, len(each.outcome.loaded)) for each in found] == [("first use", 2)]
+
+
 def test_a_line_that_python_executes_at_its_start_may_load_libraries(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.write(f"{world.site}/preload.pth", "import ctypes; ctypes.CDLL('libearly.so')\n")
