@@ -12,6 +12,7 @@ from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.shadows import find_shadows
 from tests.diagnose_world import World, lib
 
+PIP = "/venv/bin/python -m pip install --no-deps"
 JIT, BLAS = "libnvJitLink.so.12", "libcublas.so.12"
 NVJITLINK, CUSPARSE = f"nvidia/nvjitlink/lib/{JIT}", "nvidia/cusparse/lib/libcusparse.so.12"
 CUBLAS, CUSOLVER = f"nvidia/cublas/lib/{BLAS}", "nvidia/cusolver/lib/libcusolver.so.11"
@@ -52,8 +53,8 @@ def test_nvjitlink_that_pip_kept(tmp_path: Path) -> None:
     assert finding.requester is not None
     assert finding.requester.package == "nvidia-cusparse-cu12 12.5.10.65"
     assert finding.symbols == ("__nvJitLinkAddData_12_9", "__nvJitLinkGetErrorLogSize_12_9")
-    assert finding.cure[:2] == ("pip install --no-deps 'nvidia-nvjitlink-cu12>=12.9.41'",
-                                "uv pip install --no-deps 'nvidia-nvjitlink-cu12>=12.9.41'")
+    assert finding.cure[0] == (f"{PIP} 'nvidia-nvjitlink-cu12==12.9.86'  "
+                               "# CUDA 12.9.2.0 has it beside nvidia-cusparse-cu12 12.5.10.65")
     assert any("torch 2.8.0 requires nvidia-nvjitlink-cu12==12.8.93" in each for each in finding.cure)
     assert "up to _12_8, and _12_9 is needed" in "\n".join(finding.evidence)
     assert "pip check is content" in finding.why
@@ -64,7 +65,7 @@ def test_nvjitlink_that_pip_kept(tmp_path: Path) -> None:
 def test_the_version_in_a_symbol_tells_where_no_rule_does(tmp_path: Path) -> None:
     finding = only(sparse(jit(World(tmp_path), "12.4.127", 4), "12.99.1", 7))
     assert finding.code == "SF201"
-    assert finding.cure[0] == "pip install --no-deps 'nvidia-nvjitlink-cu12>=12.7'"
+    assert finding.cure[0] == f"{PIP} 'nvidia-nvjitlink-cu12>=12.7'"
     assert "__nvJitLinkAddData_12_7 came with 12.7" in finding.why
 
 
@@ -75,7 +76,7 @@ def test_cublas_under_cusolver(tmp_path: Path) -> None:
     finding = only(world.opens(CUSOLVER))
     assert (finding.code, finding.culprit.package, finding.symbols) == (
         "SF201", "nvidia-cublas-cu12 12.8.5.5", ("cublasSetEnvironmentMode",))
-    assert finding.cure[0] == "pip install --no-deps 'nvidia-cublas-cu12>=12.9.0.13'"
+    assert finding.cure[0] .startswith(f"{PIP} 'nvidia-cublas-cu12==12.9.")
 
 
 @pytest.fixture
@@ -91,8 +92,7 @@ def test_nccl_under_torch(torch: World) -> None:
     finding = only(torch)
     assert (finding.code, finding.culprit.package, finding.symbols) == (
         "SF201", "nvidia-nccl-cu12 2.18.1", ("ncclCommRegister",))
-    assert finding.cure == ("pip install --no-deps 'nvidia-nccl-cu12==2.19.3'",
-                            "uv pip install --no-deps 'nvidia-nccl-cu12==2.19.3'")
+    assert finding.cure == (f"{PIP} 'nvidia-nccl-cu12==2.19.3'  # torch 2.2.0 pins it",)
     assert "pip check" not in finding.why
     assert any("torch 2.2.0 requires nvidia-nccl-cu12==2.19.3" in each for each in finding.evidence)
 
@@ -115,7 +115,7 @@ def test_a_library_that_dropped_what_an_older_consumer_needs(tmp_path: Path) -> 
     finding = only(world.opens("profiler/_p.abi3.so", project="profiler"))
     assert (finding.code, finding.culprit.package) == ("SF202", "nvidia-cuda-cupti-cu12 12.4.127")
     assert "too new" in finding.summary
-    assert finding.cure[0] == "pip install --no-deps 'nvidia-cuda-cupti-cu12<=12.1.105'"
+    assert finding.cure[0] == f"{PIP} 'nvidia-cuda-cupti-cu12<=12.1.105'"
 
 
 def test_the_toolkit_of_both_decides_where_nothing_else_does(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_conda_package_is_brought_forward_by_conda(tmp_path: Path) -> None:
         needs=(JIT,), wants=(f"__nvJitLinkAddData_12_4@{JIT}",), rpath="$ORIGIN")})
     finding = only(world.opens(f"{world.prefix}/lib/libcusparse.so.12"))
     assert (finding.code, finding.culprit.package) == ("SF201", "libnvjitlink 12.1.105")
-    assert finding.cure == (f"conda install -p {world.prefix} 'libnvjitlink>=12.4'",)
+    assert finding.cure == (f"conda install --prefix {world.prefix} 'libnvjitlink>=12.4,<13'",)
 
 
 @pytest.mark.parametrize(("version", "specifier", "above"), [

@@ -18,6 +18,7 @@ from stackfix.inspect.machine_records import Undecided
 from tests.diagnose_machines import install_driver
 from tests.diagnose_world import SYSTEM, World, lib
 
+PIP = "/venv/bin/python -m pip install --no-deps"
 CHECKS = (find_shadows, find_harmless_shadows, find_library_versions, find_missing, find_foreign)
 CUDNN8 = ("libcudnn.so.8", "libcudnn_ops_infer.so.8", "libcudnn_cnn_infer.so.8")
 CUPTI, NCCL = "nvidia/cuda_cupti/lib/libcupti.so.12", "nvidia/nccl/lib/libnccl.so.2"
@@ -58,7 +59,7 @@ def test_a_library_that_no_package_has_names_the_wheel(tmp_path: Path) -> None:
     finding = only(world.opens(TORCH_CPU, project="torch", what="import torch"))
     assert (finding.code, finding.severity, finding.level) == ("SF401", "error", "cuda")
     assert finding.culprit.package == "nvidia-cuda-cupti-cu12"
-    assert finding.cure[0] == "pip install 'nvidia-cuda-cupti-cu12==12.1.105'"
+    assert finding.cure[0] == f"{PIP} 'nvidia-cuda-cupti-cu12==12.1.105'"
     assert finding.error == really(world) == (
         "libcupti.so.12: cannot open shared object file: No such file or directory")
     assert finding.symbols == ()        # they are missing with the library
@@ -76,7 +77,15 @@ def test_another_version_of_the_library_is_installed(tmp_path: Path) -> None:
     assert finding.requester is not None
     assert finding.requester.path == world.inside("torch/lib/libtorch_global_deps.so")
     assert finding.error == really(world)
-    assert finding.cure[0] == "pip install 'nvidia-cudnn-cu12==8.9.2.26'"
+    assert finding.cure[0] == f"{PIP} 'nvidia-cudnn-cu12==8.9.2.26'"
+
+
+def test_what_conda_installed_is_completed_by_conda(tmp_path: Path) -> None:
+    """A wheel puts nothing where a library of conda looks."""
+    world = World(tmp_path, conda=True).conda("libtorch", "2.3.1", {"lib/libtorch_cuda.so": lib(
+        needs=("libcudnn.so.8", "libcublas.so.12"), rpath="$ORIGIN")})
+    finding = only(world.opens(f"{world.prefix}/lib/libtorch_cuda.so"))
+    assert finding.cure == (f"conda install --prefix {world.prefix} 'cudnn=8' 'libcublas=12'",)
 
 
 def test_a_copy_of_a_toolkit_is_mentioned(tmp_path: Path) -> None:
@@ -266,7 +275,7 @@ def test_every_library_of_a_provider_without_runpath(tmp_path: Path) -> None:
     assert {each.removeprefix(f"{world.site}/nvidia/") for each in folders} == {
         "cublas/lib", "cudnn/lib", "cuda_nvrtc/lib", "cuda_runtime/lib"}
     assert [each.culprit.package for each in by_code["SF401"]] == ["nvidia-curand-cu12"]
-    assert by_code["SF401"][0].cure[0] == "pip install 'nvidia-curand-cu12' 'nvidia-cufft-cu12'"
+    assert by_code["SF401"][0].cure[0] == f"{PIP} 'nvidia-curand-cu12' 'nvidia-cufft-cu12'"
 
 
 def test_what_torch_has_loaded_is_reached(tmp_path: Path) -> None:
@@ -313,7 +322,7 @@ def test_an_older_toolkit_stands_in_for_a_wheel_that_is_gone(tmp_path: Path) -> 
     assert finding.culprit.path == "/usr/local/cuda-12.4/extras/CUPTI/lib64/libcupti.so.12"
     assert finding.culprit.package == "nvidia-cuda-cupti-cu12==12.8.90"
     assert finding.symbols == ("cuptiActivityEnableDriverApi",)
-    assert finding.cure[0] == "pip install 'nvidia-cuda-cupti-cu12==12.8.90'"
+    assert finding.cure[0] == f"{PIP} 'nvidia-cuda-cupti-cu12==12.8.90'"
     assert finding.error == really(world)
 
 

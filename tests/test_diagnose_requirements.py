@@ -238,7 +238,7 @@ def test_packages_that_cannot_be_together(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("nvidia-cudnn-cu13", "9.13.0.50").wheel("nvidia-cudnn-cu12", "9.13.0.50")
     found, = findings(world)
     assert found.summary == "nvidia-cudnn-cu13 9.13.0.50 and nvidia-cudnn-cu12 9.13.0.50 cannot share an environment"
-    assert found.cure == ("/venv/bin/python -m pip uninstall nvidia-cudnn-cu12",)
+    assert found.cure == ("/venv/bin/python -m pip uninstall -y nvidia-cudnn-cu12",)
 
 
 def test_a_rule_of_low_confidence_is_a_note(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from stackfix.diagnose.faults import Fault, find_faults
 from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of
 from stackfix.diagnose.faults_verdict import verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.ownership_facts import facts_of, reinstall
+from stackfix.diagnose.ownership_facts import facts_of
 from stackfix.diagnose.records import BadLibrary
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided

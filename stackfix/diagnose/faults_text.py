@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.diagnose.faults import Fault
-from stackfix.diagnose.faults_verdict import Copy, Verdict, offered
+from stackfix.diagnose.faults_verdict import Copy, Verdict, offered, plain
 from stackfix.diagnose.finding_records import Requester
 from stackfix.diagnose.provenance import describe, named, owner_of
 from stackfix.diagnose.records import FoundVia, LoadedObject
 from stackfix.diagnose.situation import View
 
 SUFFIX = re.compile(r"(.+?)_(\d{1,2})_(\d{1,2})$")     # __nvJitLinkAddData_12_4
+OPENERS = frozenset({"a", "an", "it", "its", "no", "the", "this", "which"})     # words that are no name of anything
 NEWEST_MINOR = 20                                       # no CUDA major had more
 
 
@@ -29,7 +30,12 @@ def requester_of(view: View, fault: Fault) -> Requester | None:
     if object_ is None:
         known = view.distributions.get(fault.opening.project or "")
         return Requester(package=f"{known.name} {known.version}") if known else None
-    return Requester(path=object_.path, package=named(owner_of(view, object_.path, object_.real_path)))
+    return requester_from(view, object_)
+
+
+def requester_from(view: View, object_: LoadedObject) -> Requester:
+    """An object with its package; its path as people write it, while the loader's own lines keep its `..`."""
+    return Requester(path=plain(view, object_.path), package=named(owner_of(view, object_.path, object_.real_path)))
 
 
 def who_needs(fault: Fault) -> str:
@@ -42,8 +48,8 @@ def file_name(path: str) -> str:
 
 
 def capital(sentence: str) -> str:
-    """As a sentence begins; names of files stay as they are."""
-    return sentence if sentence.startswith(("/", "ld.so")) else sentence[0].upper() + sentence[1:]
+    """As a sentence begins; names of files, packages and symbols stay as they are."""
+    return sentence[0].upper() + sentence[1:] if sentence.partition(" ")[0] in OPENERS else sentence
 
 
 def counted(symbols: Sequence[str]) -> str:

@@ -13,7 +13,9 @@ from stackfix.diagnose.provenance import owner_of
 from stackfix.diagnose.releases import CLAUSE, admits, admits_clause, release_of
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
+from stackfix.matrix.records import ToolkitComponent
 
+EXACT, OF_CUDA = re.compile(r"==(\d+(?:\.\d+)*)"), re.compile(r"-cu\d\d$")
 SPECIFIER = re.compile(r"[A-Za-z0-9._-]+\s*(?:\[[^\]]*\])?\s*\(?\s*([^;)]*)")
 
 
@@ -27,9 +29,47 @@ class Need:
     too_new: bool                   # what is installed is above the range, not below
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownGood:
+    """One release that fits, and how that is known."""
+
+    version: str                    # "12.1.105"
+    why: str                        # "CUDA 12.1.1 has it beside nvidia-cusparse-cu12 12.1.0.106"
+
+
+def known_good(view: View, fault: Fault, provider: Owner, need: Need) -> KnownGood | None:
+    """The release to install: what an installed package pins, else the one of the requester's own toolkit."""
+    for each in view.distributions.values():
+        for line in each.requires:
+            name, specifier = parsed(line)
+            pin = EXACT.fullmatch(specifier)
+            if name == provider.name and pin and admits(need.specifier, pin[1]):
+                return KnownGood(version=pin[1], why=f"{each.name} {each.version} pins it")
+    for consumer in consumers_of(view, fault):
+        for one in beside(view, consumer, provider):
+            if EXACT.fullmatch(f"=={one.version}") and admits(need.specifier, one.version):
+                return KnownGood(version=one.version,
+                                 why=f"CUDA {one.toolkit} has it beside {consumer.name} {consumer.version}")
+    return None
+
+
+def bounded(provider: Owner, specifier: str) -> str:
+    """A range that stays within the major which is installed: where only the least is known, and the name is of any."""
+    release = release_of(provider.version)
+    if release is None or not re.fullmatch(r">=?[\d.]+", specifier) or OF_CUDA.search(provider.name):
+        return specifier
+    least = release_of(specifier.lstrip(">=")) or release
+    return f"{specifier},<{max(least[0], release[0]) + 1}"
+
+
+def consumers_of(view: View, fault: Fault) -> tuple[Owner, ...]:
+    """Packages of those who need it, each once."""
+    return tuple(dict.fromkeys(filter(None, (owner_of(view, each.path, each.real_path) for each in fault.requesters))))
+
+
 def find_needs(view: View, fault: Fault, provider: Owner) -> Iterator[Need]:
     """Ranges that the provider's version is not in, the surest first."""
-    consumers = dict.fromkeys(filter(None, (owner_of(view, each.path, each.real_path) for each in fault.requesters)))
+    consumers = consumers_of(view, fault)
     for find in (by_pins, by_rules, by_toolkit):
         for consumer in consumers:
             for need in find(view, consumer, provider):
@@ -63,14 +103,19 @@ def by_pins(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
 
 def by_toolkit(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
     """What belongs to the CUDA toolkit release that the consumer comes from."""
+    for each in beside(view, consumer, provider):
+        why = f"CUDA {each.toolkit}, which {consumer.name} {consumer.version} is part of, has {each.version}"
+        too_new = (release_of(provider.version) or ()) > (release_of(each.version) or ())
+        yield need_of(f"{'==' if too_new else '>='}{each.version}", provider, why, "the CUDA toolkit's release")
+
+
+def beside(view: View, consumer: Owner, provider: Owner) -> Iterator[ToolkitComponent]:
+    """Releases of the provider in the toolkits that the consumer's release is part of, the newest toolkit first."""
     wanted = release_of(consumer.version)
     releases = {each.toolkit for each in view.matrix.components
                 if each.package == consumer.name and release_of(each.version) == wanted}
-    for each in view.matrix.components:
-        if each.toolkit in releases and each.package == provider.name:
-            why = f"CUDA {each.toolkit}, which {consumer.name} {consumer.version} is part of, has {each.version}"
-            too_new = (release_of(provider.version) or ()) > (release_of(each.version) or ())
-            yield need_of(f"{'==' if too_new else '>='}{each.version}", provider, why, "the CUDA toolkit's release")
+    found = [each for each in view.matrix.components if each.toolkit in releases and each.package == provider.name]
+    yield from sorted(found, key=lambda each: release_of(each.toolkit) or (), reverse=True)
 
 
 def by_suffix(fault: Fault, provider: Owner) -> Need | None:

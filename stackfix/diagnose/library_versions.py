@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_text import (
     capital,
     file_name,
@@ -17,11 +18,11 @@ from stackfix.diagnose.faults_text import (
 )
 from stackfix.diagnose.faults_verdict import Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
-from stackfix.diagnose.library_needs import Need, askers, find_needs
+from stackfix.diagnose.install_lines import install_line, reinstall, update_line
+from stackfix.diagnose.library_needs import Need, askers, bounded, find_needs, known_good
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import gone_files
 from stackfix.diagnose.missing_foreign import stand_in
-from stackfix.diagnose.ownership_facts import reinstall
 from stackfix.diagnose.provenance import named, owner_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
@@ -62,7 +63,8 @@ def unfit(view: View, verdict: Verdict) -> Finding:
         why=why(view, verdict, need, owner, changed),
         culprit=Culprit(path=copy.path, package=named(owner)), requester=consumer, symbols=fault.symbols,
         evidence=tuple(evidence(view, verdict, copy, owner, needs)), error=fault.failure.message(),
-        cure=cures(view, owner, need, copy), why_not=None if owner else "no package of the environment has the file",
+        cure=cures(view, fault, owner, need, copy),
+        why_not=None if owner else "no package of the environment has the file",
     )
 
 
@@ -92,18 +94,16 @@ def evidence(view: View, verdict: Verdict, copy: Copy, owner: Owner | None, need
         yield from dict.fromkeys(askers(view, owner))
 
 
-def cures(view: View, owner: Owner | None, need: Need | None, copy: Copy) -> tuple[str, ...]:
+def cures(view: View, fault: Fault, owner: Owner | None, need: Need | None, copy: Copy) -> tuple[str, ...]:
     """Commands that bring the library to the needed version."""
     if owner is None:
         return (f"replace {copy.path} by a version that has the symbols; no package of the environment owns it",)
-    if owner.manager == "conda":
-        wanted = f"{owner.name}{need.specifier}" if need else owner.name
-        return (f"conda {'install' if need else 'update'} -p {view.environment.prefix} '{wanted}'",)
     if need is None:
-        return (reinstall(view, owner),) if fault_of_file(view, copy) else (f"pip install --upgrade {owner.name}",)
-    wanted = f"--no-deps '{owner.name}{need.specifier}'"
+        return (reinstall(view, owner) if fault_of_file(view, copy) else update_line(view, owner),)
+    known = known_good(view, fault, owner, need)
+    specifier = f"=={known.version}" if known else bounded(owner, need.specifier)
     against = [line for line in askers(view, owner) if refuses(line, owner, need)]
-    return (f"pip install {wanted}", f"uv pip install {wanted}",
+    return (install_line(view, owner, f"{owner.name}{specifier}") + (f"  # {known.why}" if known else ""),
             *(f"pip will warn that {each}" for each in dict.fromkeys(against)))
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import LostLink, lost_links
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.ownership_facts import facts_of, reinstall
+from stackfix.diagnose.ownership_facts import facts_of
 from stackfix.diagnose.records import Failure, MissingLibrary, MissingSymbol, MissingVersion
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import SharedObject

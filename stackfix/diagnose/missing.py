@@ -11,13 +11,13 @@ from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import GONE, gone_files
 from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, tried_lines
 from stackfix.diagnose.missing_unreachable import unreachable
-from stackfix.diagnose.ownership_facts import reinstall
 from stackfix.diagnose.provenance import named
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View

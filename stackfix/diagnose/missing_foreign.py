@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stackfix.diagnose.faults import own_copies
 from stackfix.diagnose.faults_text import (
@@ -11,14 +11,15 @@ from stackfix.diagnose.faults_text import (
     lacks,
     level_of,
     needs_lines,
+    requester_from,
     requester_of,
     who_needs,
 )
-from stackfix.diagnose.faults_verdict import Verdict, verdicts
+from stackfix.diagnose.faults_verdict import Verdict, plain, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_carriers import Carrier, gone_files, required_carriers
-from stackfix.diagnose.ownership_facts import reinstall
+from stackfix.diagnose.missing_carriers import Carrier, bring, gone_files, required_carriers
 from stackfix.diagnose.provenance import describe, named, owner_of, trace
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import Opening, View
@@ -48,7 +49,7 @@ class StandIn:
     def cure(self, view: View) -> str:
         if self.gone is not None:
             return reinstall(view, self.gone.owner)
-        return f"pip install '{self.carrier.requirement}'" if self.carrier else ""
+        return next(bring(view, [self.carrier])) if self.carrier else ""
 
 
 def find_foreign(view: View) -> Iterator[Finding | Undecided]:
@@ -111,14 +112,15 @@ def filling_in(
         view: View, name: str, found: LoadedObject, requester: LoadedObject | None, opening: Opening, missed: StandIn,
 ) -> Finding:
     """The foreign copy does, for now."""
-    cause, family = trace(view, found, found.path, found.found_via), view.family_of(name)
+    path = plain(view, found.path)
+    cause, family = trace(view, found, path, found.found_via), view.family_of(name)
     who = file_name(requester.path) if requester else opening.what
-    package = named(owner_of(view, requester.path, requester.real_path)) if requester else None
+    asking = requester_from(view, requester) if requester else Requester()
     return make_finding(
         "SF403", "warning" if opening.may_fail is None else "note", level=family.level if family else "environment",
-        summary=f"{found.path} stands in for the environment's {name}, for {who}",
+        summary=f"{path} stands in for the environment's {name}, for {who}",
         why=f"{missed.why()}. {cause.how}, so the loader takes that copy, whatever its version.",
-        culprit=Culprit(path=found.path, package=missed.package, variable=cause.variable),
-        requester=Requester(path=requester.path if requester else None, package=package or opening.project),
-        evidence=(f"seen at: {opening.what}", f"taken: {describe(view, found.path, found.real_path)}", *cause.lines),
-        winner=found.path, cure=(missed.cure(view),))
+        culprit=Culprit(path=path, package=missed.package, variable=cause.variable),
+        requester=replace(asking, package=asking.package or opening.project),
+        evidence=(f"seen at: {opening.what}", f"taken: {describe(view, path, found.real_path)}", *cause.lines),
+        winner=path, cure=(missed.cure(view),))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_carriers import Carrier, find_carrier, installed_carrier
+from stackfix.diagnose.missing_carriers import Carrier, bring, find_carrier, installed_carrier
 from stackfix.diagnose.provenance import describe, named
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View
@@ -81,18 +81,14 @@ def elsewhere(view: View, name: str) -> Iterator[str]:
                 yield describe(view, at.path, at.real_path)
 
 
-def cures(view: View, carriers: dict[str, Carrier | None], installed: Owner | None) -> Iterator[str]:
+def cures(view: View, carriers: Mapping[str, Carrier | None], installed: Owner | None) -> Iterator[str]:
     """Commands that bring the libraries."""
-    wheels = " ".join(f"'{each}'" for each in dict.fromkeys(
-        carrier.requirement for carrier in carriers.values() if carrier))
-    if wheels:
-        yield f"pip install {wheels}"
-        yield f"uv pip install {wheels}"
+    yield from bring(view, filter(None, carriers.values()))
     for name in (each for each, carrier in carriers.items() if carrier is None):
         if installed is not None:
             yield f"install a version of {installed.name} that has {name}"
         else:
-            yield f"install the system's package that has it: apt-file search {name}, or dnf provides '*/{name}'"
-    found = [each for name in carriers for each in elsewhere(view, name)]
-    if found:
-        yield f"or use the copies of this machine, if their version fits: {limited(found)}"
+            yield f"apt-file search {name}  # the system's package that has it; else: dnf provides '*/{name}'"
+    copies = [each for name in carriers for each in elsewhere(view, name)]
+    if copies:
+        yield f"or use the copies of this machine, if their version fits: {limited(copies)}"

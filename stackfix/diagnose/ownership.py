@@ -7,19 +7,11 @@ from dataclasses import dataclass
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_told import told_as_missing
-from stackfix.diagnose.ownership_facts import (
-    ASIDE,
-    CHANGED,
-    GONE,
-    Facts,
-    Need,
-    facts_of,
-    is_shared_object,
-    reinstall,
-)
+from stackfix.diagnose.ownership_facts import ASIDE, CHANGED, GONE, Facts, Need, facts_of, is_shared_object
 from stackfix.diagnose.ownership_shared import contested
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import FileFault, Owner

@@ -202,27 +202,3 @@ def is_shared_object(path: str) -> bool:
 def listed(owners: tuple[Owner, ...]) -> str:
     """`a 1 and b 2`."""
     return " and ".join(f"{named(each)}" + (" (conda)" if each.manager == "conda" else "") for each in owners)
-
-
-def reinstall(view: View, owner: Owner) -> str:
-    """The command that puts a package's files back."""
-    if owner.manager == "conda":
-        return f"conda install --prefix {view.environment.prefix} --force-reinstall {owner.name}={owner.version}"
-    python = view.environment.python
-    program = python.executable if python and python.executable else "python"
-    found = view.distributions.get(owner.name)
-    if found is not None and found.installer == "uv":
-        return f"uv pip install --python {program} --reinstall --no-deps {owner.name}=={owner.version}"
-    return f"{program} -m pip install --force-reinstall --no-deps {owner.name}=={owner.version}"
-
-
-def uninstall(view: View, owner: Owner) -> str:
-    """The command that takes a package away."""
-    if owner.manager == "conda":
-        return f"conda remove --prefix {view.environment.prefix} --force {owner.name}"
-    python = view.environment.python
-    program = python.executable if python and python.executable else "python"
-    found = view.distributions.get(owner.name)
-    if found is not None and found.installer == "uv":
-        return f"uv pip uninstall --python {program} {owner.name}"
-    return f"{program} -m pip uninstall -y {owner.name}"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from stackfix.diagnose.families_parts import named
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import reinstall, uninstall
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.ownership_facts import ASIDE, GONE, facts_of, is_shared_object, listed, reinstall, uninstall
+from stackfix.diagnose.ownership_facts import ASIDE, GONE, facts_of, is_shared_object, listed
 from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner, SharedFile

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.requirements_companions import find_companion_mismatches, is_companion
 from stackfix.diagnose.requirements_compiled import find_older_than_compiled
 from stackfix.diagnose.requirements_judge import Judge, Unmet
 from stackfix.diagnose.requirements_rules import find_broken_rules
-from stackfix.diagnose.requirements_stack import PARTS, Stack, install_line, named
+from stackfix.diagnose.requirements_stack import PARTS, Stack, named
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.installed_torch import CPU, VARIANT, InstalledTorch, installed_torch
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.requirements_lines import parse_line
-from stackfix.diagnose.requirements_stack import Stack, install_line, named
+from stackfix.diagnose.requirements_stack import Stack, named
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 from stackfix.matrix.records import Companion

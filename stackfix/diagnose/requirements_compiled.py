@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.installed_torch import installed_torch, platform_of
 from stackfix.diagnose.library_needs import askers
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.releases import admits, release_of
 from stackfix.diagnose.requirements_lines import parse_line
-from stackfix.diagnose.requirements_stack import Stack, install_line, named
+from stackfix.diagnose.requirements_stack import Stack, named
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
 

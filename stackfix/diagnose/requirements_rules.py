@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.diagnose.faults_text import capital
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import install_line, uninstall
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.requirements_judge import Judge
 from stackfix.diagnose.requirements_lines import parse_line
-from stackfix.diagnose.requirements_stack import Stack, install_line, named
+from stackfix.diagnose.requirements_stack import Stack, named
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 from stackfix.matrix.records import Rule
@@ -40,12 +42,7 @@ def broken(view: View, stack: Stack, rule: Rule, by: Distribution, found: Distri
         "SF603", "warning" if sure and not shown else "note", level=stack.level(found.name),
         summary=f"{named(by)} and {named(found)} cannot share an environment" if apart else
         f"{named(by)} needs {found.name}{specifier}, and {found.version} is installed",
-        why=f"{rule.why[0].upper()}{rule.why[1:]}. No requirement says so, and installers let it pass.",
+        why=f"{capital(rule.why)}. No requirement says so, and installers let it pass.",
         culprit=Culprit(package=named(found)), requester=Requester(package=named(by)), evidence=tuple(evidence),
-        cure=(uninstall_line(view, found),) if apart else (install_line(view, found, f"{found.name}{specifier}"),),
+        cure=(uninstall(view, found),) if apart else (install_line(view, found, f"{found.name}{specifier}"),),
     )
-
-
-def uninstall_line(view: View, found: Distribution) -> str:
-    """The command that takes a package away."""
-    return install_line(view, found).replace(" install --no-deps ", " uninstall ") + found.name

@@ -86,17 +86,3 @@ class Stack:
 def named(distribution: Distribution) -> str:
     """As findings name a package."""
     return f"{distribution.name} {distribution.version}"
-
-
-def install_line(view: View, distribution: Distribution | None, *requirements: str, alone: bool = True) -> str:
-    """The command that brings packages into ranges; `alone`: and touches no other."""
-    words = " ".join(f"'{each}'" for each in requirements)
-    prefix = view.environment.prefix
-    if distribution is not None and distribution.manager == "conda":
-        return f"conda install --prefix {prefix} {words}"
-    python = view.environment.python
-    program = python.executable if python and python.executable else "python"
-    flag = " --no-deps" if alone else ""
-    if distribution is not None and distribution.installer == "uv":
-        return f"uv pip install --python {program}{flag} {words}"
-    return f"{program} -m pip install{flag} {words}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.faults import find_faults, own_copies
-from stackfix.diagnose.faults_text import file_name, found_line, limited
+from stackfix.diagnose.faults_text import file_name, found_line, limited, requester_from
 from stackfix.diagnose.faults_verdict import Copy, copy_of_object, regular_copy, search, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
@@ -149,8 +149,7 @@ def older(view: View, each: Taken) -> Finding:
 def requester_of(view: View, each: Taken) -> Requester | None:
     if each.requester is None:
         return Requester(package=each.opening.project) if each.opening.project else None
-    return Requester(path=each.requester.path,
-                     package=named(owner_of(view, each.requester.path, each.requester.real_path)))
+    return requester_from(view, each.requester)
 
 
 def harmless(view: View, group: list[Taken]) -> Finding:

@@ -1,0 +1,59 @@
+"""Command lines that change what is installed in one environment, by the installer that it was made with."""
+
+from __future__ import annotations
+
+import shlex
+
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Distribution, Owner
+
+
+def install_line(view: View, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
+    """The line that brings packages into ranges, as `like` was installed; `alone`: and touches no other."""
+    words = " ".join(f"'{each}'" for each in requirements)
+    if like is not None and like.manager == "conda":
+        return f"conda install --prefix {prefix_of(view)} {words}"
+    return f"{installer(view, like, 'install')}{' --no-deps' if alone else ''} {words}"
+
+
+def update_line(view: View, owner: Owner) -> str:
+    """The line that brings one package to its newest version."""
+    if owner.manager == "conda":
+        return f"conda update --prefix {prefix_of(view)} {owner.name}"
+    return f"{installer(view, owner, 'install')} --upgrade --no-deps {owner.name}"
+
+
+def reinstall(view: View, owner: Owner) -> str:
+    """The line that puts a package's files back."""
+    if owner.manager == "conda":
+        return f"conda install --prefix {prefix_of(view)} --force-reinstall {owner.name}={owner.version}"
+    again = "--reinstall" if by_uv(view, owner) else "--force-reinstall"
+    return f"{installer(view, owner, 'install')} {again} --no-deps {owner.name}=={owner.version}"
+
+
+def uninstall(view: View, owner: Owner | Distribution) -> str:
+    """The line that takes a package away."""
+    if owner.manager == "conda":
+        name = owner.conda_package if isinstance(owner, Distribution) and owner.conda_package else owner.name
+        return f"conda remove --prefix {prefix_of(view)} --force {name}"
+    return f"{installer(view, owner, 'uninstall')}{'' if by_uv(view, owner) else ' -y'} {owner.name}"
+
+
+def installer(view: View, like: Owner | Distribution | None, command: str) -> str:
+    """`uv pip install --python …`, or pip of the environment's own Python."""
+    python = view.environment.python
+    program = shlex.quote(python.executable) if python and python.executable else "python"
+    return f"uv pip {command} --python {program}" if by_uv(view, like) else f"{program} -m pip {command}"
+
+
+def by_uv(view: View, like: Owner | Distribution | None) -> bool:
+    """Whether uv installed it; of what nobody installed yet, whether uv made the environment and left pip out."""
+    found = view.distributions.get(like.name) if like is not None else None
+    if found is not None:
+        return found.installer == "uv"
+    venv = view.environment.venv
+    return "pip" not in view.distributions and venv is not None and (venv.made_by or "").startswith("uv ")
+
+
+def prefix_of(view: View) -> str:
+    return shlex.quote(view.environment.prefix)

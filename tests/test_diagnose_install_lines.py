@@ -1,0 +1,70 @@
+"""Lines that change what is installed: of the environment that was judged, whatever shell they are pasted into."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stackfix.diagnose.install_lines import install_line, reinstall, uninstall, update_line
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Owner
+from tests.diagnose_world import World
+
+JIT = "nvidia-nvjitlink-cu12"
+
+
+def owner(view: View, name: str = JIT) -> Owner:
+    found = view.distributions[name]
+    return Owner(manager=found.manager, name=found.name, version=found.version)
+
+
+def lines(view: View) -> list[str]:
+    mine = owner(view)
+    return [install_line(view, mine, f"{JIT}>=12.4,<13"), update_line(view, mine), reinstall(view, mine),
+            uninstall(view, mine)]
+
+
+def test_pip_of_the_environment_itself(tmp_path: Path) -> None:
+    assert lines(World(tmp_path).wheel(JIT, "12.4.127").view()) == [
+        f"/venv/bin/python -m pip install --no-deps '{JIT}>=12.4,<13'",
+        f"/venv/bin/python -m pip install --upgrade --no-deps {JIT}",
+        f"/venv/bin/python -m pip install --force-reinstall --no-deps {JIT}==12.4.127",
+        f"/venv/bin/python -m pip uninstall -y {JIT}"]
+
+
+def test_what_uv_installed(tmp_path: Path) -> None:
+    assert lines(World(tmp_path).wheel(JIT, "12.4.127", installer="uv").view()) == [
+        f"uv pip install --python /venv/bin/python --no-deps '{JIT}>=12.4,<13'",
+        f"uv pip install --python /venv/bin/python --upgrade --no-deps {JIT}",
+        f"uv pip install --python /venv/bin/python --reinstall --no-deps {JIT}==12.4.127",
+        f"uv pip uninstall --python /venv/bin/python {JIT}"]
+
+
+def test_what_conda_installed(tmp_path: Path) -> None:
+    world = World(tmp_path, conda=True).conda("libnvjitlink", "12.4.127", {})
+    view, mine = world.view(), Owner(manager="conda", name="libnvjitlink", version="12.4.127")
+    assert [install_line(view, mine, "libnvjitlink>=12.4,<13"), update_line(view, mine), reinstall(view, mine),
+            uninstall(view, mine)] == [
+        f"conda install --prefix {world.prefix} 'libnvjitlink>=12.4,<13'",
+        f"conda update --prefix {world.prefix} libnvjitlink",
+        f"conda install --prefix {world.prefix} --force-reinstall libnvjitlink=12.4.127",
+        f"conda remove --prefix {world.prefix} --force libnvjitlink"]
+
+
+@pytest.mark.parametrize("pip", [False, True])
+def test_what_nobody_installed_yet(tmp_path: Path, pip: bool) -> None:
+    """uv leaves pip out of the environments that it makes."""
+    world = World(tmp_path)
+    world.write("/venv/pyvenv.cfg", "home = /usr/bin\nuv = 0.5.9\ninclude-system-site-packages = false\n")
+    if pip:
+        world.wheel("pip", "24.0")
+    start = "/venv/bin/python -m pip install" if pip else "uv pip install --python /venv/bin/python"
+    assert install_line(world.view(), None, JIT) == f"{start} --no-deps '{JIT}'"
+    assert install_line(world.view(), None, JIT, alone=False) == f"{start} '{JIT}'"
+
+
+def test_a_prefix_with_spaces_is_one_word(tmp_path: Path) -> None:
+    world = World(tmp_path, prefix="/my envs/a b").wheel(JIT, "12.4.127")
+    assert shlex.split(lines(world.view())[0])[0] == "/my envs/a b/bin/python"
