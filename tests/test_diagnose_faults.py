@@ -8,6 +8,7 @@ import pytest
 
 from stackfix.diagnose.faults import Fault, find_faults, own_copies, serious
 from stackfix.diagnose.faults_symbols import family_of_symbol, is_standard_symbol, is_torch_library, is_torch_symbol
+from stackfix.diagnose.faults_text import capital
 from stackfix.diagnose.records import MissingLibrary, MissingSymbol, MissingVersion
 from tests.diagnose_world import LIBRARIES, World, lib
 
@@ -214,3 +215,15 @@ def test_the_longest_prefix_decides(name: str, family: str | None) -> None:
 ])
 def test_libraries_of_torch(soname: str, torch: bool) -> None:
     assert is_torch_library(soname) is torch
+
+
+@pytest.mark.parametrize(("sentence", "capitalised"), [
+    ("it offers these functions up to _12_2", "It offers these functions up to _12_2"),
+    ("which version has them, nothing tells", "Which version has them, nothing tells"),
+    ("libcusparse.so.12 uses __nvJitLinkAddData_12_1", "libcusparse.so.12 uses __nvJitLinkAddData_12_1"),
+    ("torch 2.2.0 requires nvidia-nccl-cu12==2.19.3", "torch 2.2.0 requires nvidia-nccl-cu12==2.19.3"),
+    ("nvidia-nccl-cu12 is old", "nvidia-nccl-cu12 is old"), ("ncclSend came with 2.7", "ncclSend came with 2.7"),
+    ("cuSPARSE of CUDA 12.1", "cuSPARSE of CUDA 12.1"), ("/opt/cuda was first", "/opt/cuda was first"),
+])
+def test_names_are_not_capitalised(sentence: str, capitalised: str) -> None:
+    assert capital(sentence) == capitalised

@@ -322,3 +322,15 @@ def test_parts_of_several_versions_are_left_to_the_check_of_mixes(tmp_path: Path
     world.library("/opt/cudnn/libcudnn_ops.so.9", lib()).environ(LD_LIBRARY_PATH="/opt/cudnn")
     world.opens("nvidia/cudnn/lib/libcudnn.so.9").opens("libcudnn_ops.so.9", caller="nvidia/cudnn/lib/libcudnn.so.9")
     assert told(world) == []
+
+
+def test_who_needs_it_is_told_by_its_tidy_path(tmp_path: Path) -> None:
+    """The loader's own lines keep the `..` of torch's RPATH."""
+    world = stack(tmp_path).opens_nothing().library(f"/opt/old/{JIT}", lib(**old()))
+    world.library("torch/lib/libtorch_cuda.so", lib(
+        needs=("libcusparse.so.12",), rpath="$ORIGIN/../../nvidia/cusparse/lib"))
+    finding = only(world.opens("torch/lib/libtorch_cuda.so", project="torch").environ(LD_LIBRARY_PATH="/opt/old"))
+    assert finding.requester is not None
+    assert finding.requester.path == world.inside(CUSPARSE)
+    assert f"{world.site}/torch/lib/../../{CUSPARSE}" in (finding.error or "")
+    assert any("/torch/lib/../../" in each for each in finding.evidence)
