@@ -82,7 +82,9 @@ def plain() -> Iterator[Wheel]:
         yield Wheel(name=name, version=version, files={})
     yield Wheel(name="numpy", version="1.26.4", files={f"numpy/core/_multiarray_umath.{TAG}.so": lib()})
     for version in ("2.3.1", "3.0.0", "3.7.1"):
-        yield Wheel(name="triton", version=version, files={"triton/_C/libtriton.so": lib()})
+        yield Wheel(name="triton", version=version, files={
+            "triton/_C/libtriton.so": lib(),
+            "triton/backends/nvidia/lib/cupti/libcupti.so.12": lib(soname="libcupti.so.12")})
 
 
 def nvidia(pin: str, folder: str, *sonames: str, **libraries: Library) -> Wheel:
@@ -155,10 +157,12 @@ def cuda_13() -> Iterator[Wheel]:
             ("nvidia-cuda-cupti 13.0.85", "libcupti.so.13"),
             ("nvidia-cuda-nvrtc 13.0.88", "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"),
             ("nvidia-cuda-runtime 13.0.96", "libcudart.so.13"), ("nvidia-cufft 12.0.0.61", "libcufft.so.12"),
-            ("nvidia-cufile 1.15.1.6", "libcufile.so.0"), ("nvidia-curand 10.4.0.35", "libcurand.so.10"),
+            ("nvidia-curand 10.4.0.35", "libcurand.so.10"),
             ("nvidia-cusolver 12.0.4.66", "libcusolver.so.12"), ("nvidia-cusparse 12.6.3.3", "libcusparse.so.12"),
             ("nvidia-nvjitlink 13.0.88", "libnvJitLink.so.13"), ("nvidia-nvtx 13.0.85", "libnvtx3interop.so.1")):
         yield nvidia(pin, "cu13", *sonames)
+    yield nvidia("nvidia-cufile 1.15.1.6", "cu13", "libcufile_rdma.so.1", libcufile_so_0=lib(
+        soname="libcufile.so.0", offers=("cuFileDriverOpen",)))     # finds its own part nowhere: no RUNPATH
     yield nvidia("nvidia-nvshmem-cu13 3.4.5", "nvshmem", "libnvshmem_host.so.3")
     yield nvidia("nvidia-cusparselt-cu13 0.8.1", "cusparselt", "libcusparseLt.so.0")
     yield nvidia("nvidia-nccl-cu13 2.29.7", "nccl", libnccl_so_2=lib(
@@ -178,7 +182,7 @@ def torches() -> Iterator[Wheel]:
     cu12 = ("libcudart.so.12", "libcusparse.so.12", "libcufft.so.11", "libcurand.so.10", "libcublas.so.12",
             "libcublasLt.so.12", "libnvToolsExt.so.1")
     cu13 = ("libcudart.so.13", "libcusparse.so.12", "libcufft.so.12", "libcurand.so.10", "libcublas.so.13",
-            "libcublasLt.so.13", "libcusparseLt.so.0", "libnvshmem_host.so.3")
+            "libcublasLt.so.13", "libcusparseLt.so.0", "libnvshmem_host.so.3", "libcufile.so.0")
     yield torch("2.3.1", cu12, "libcudnn.so.8", "12", CU12_RPATH, ("_ZN3c104cuda9SetDeviceEa",), (RUN_RECORD,))
     yield torch("2.4.0", cu12, "libcudnn.so.9", "12", CU12_RPATH, ("_ZN3c104cuda9SetDeviceEa",), ())
     yield torch("2.12.1", cu13, "libcudnn.so.9", "13", CU13_RPATH, ("_ZN3c104cuda9SetDeviceEab",), (),
