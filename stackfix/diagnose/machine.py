@@ -8,6 +8,7 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.machine_architecture import check_architecture
 from stackfix.diagnose.machine_devices import check_devices
 from stackfix.diagnose.machine_driver import check_driver_libraries
+from stackfix.diagnose.machine_order import check_import_order
 from stackfix.diagnose.machine_system import check_system_libraries
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
@@ -18,4 +19,5 @@ def check_machine(view: View) -> Iterator[Finding | Undecided]:
     yield from check_driver_libraries(view)
     yield from check_devices(view)
     yield from check_system_libraries(view)
+    yield from check_import_order(view)
     yield from check_architecture(view)

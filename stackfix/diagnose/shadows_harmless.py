@@ -10,6 +10,7 @@ from stackfix.diagnose.faults_text import file_name, found_line, limited, reques
 from stackfix.diagnose.faults_verdict import Copy, copy_of_object, regular_copy, search, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.plumbing_activation import find_activation_order
 from stackfix.diagnose.provenance import (
     Provenance,
     folder_of,
@@ -46,15 +47,21 @@ class Taken:
 def find_harmless_shadows(view: View) -> Iterator[Finding]:
     """SF102, one for each folder; SF101 as a warning for an older copy of a library that compares versions."""
     folders: dict[tuple[str, str | None], list[Taken]] = {}
+    old: dict[tuple[str, str], list[Taken]] = {}
     for each in taken_in_place(view):
         family = view.family_of(each.soname)
         if family is not None and family.name in COMPARES_VERSIONS and is_older(view, each):
-            yield older(view, each)
+            old.setdefault((folder_of(each.winner.path), family.name), []).append(each)
         elif not view.is_own(each.winner.path, each.winner.real_path):
             cause = trace(view, each.object, each.winner.path, each.object.found_via)
             folders.setdefault((folder_of(each.winner.path), cause.variable), []).append(each)
     for group in folders.values():
         yield harmless(view, group)
+    by_scripts = {folder_of(each.winner) for each in find_activation_order(view)
+                  if isinstance(each, Finding) and each.winner} if old else set()
+    for (folder, _), group in old.items():
+        if folder not in by_scripts:            # else SF1101 tells it, with the line that does it
+            yield older(view, group)
 
 
 def taken_in_place(view: View) -> Iterator[Taken]:
@@ -127,20 +134,23 @@ def is_older(view: View, each: Taken) -> bool:
     return mine[:width] < other[:width]
 
 
-def older(view: View, each: Taken) -> Finding:
-    """SF101 without a missing symbol."""
+def older(view: View, group: list[Taken]) -> Finding:
+    """SF101 without a missing symbol, for all parts of one library in one folder."""
+    each = group[0]
     mine, other = versions(view, each)
     cause = trace(view, each.object, each.winner.path, each.object.found_via)
     family = view.family_of(each.soname)
     inside = each.loser.path.startswith(f"{view.environment.prefix}/")
+    more = f", and {len(group) - 1} more parts of it" if len(group) > 1 else ""
     return make_finding(
-        "SF101", "warning" if each.opening.may_fail is None else "note", level=family.level if family else None,
-        summary=f"{each.winner.path} ({mine}) is loaded for {each.soname} in place of version {other}",
+        "SF101", "warning" if any(one.opening.may_fail is None for one in group) else "note",
+        level=family.level if family else None,
+        summary=f"{each.winner.path} ({mine}) is loaded for {each.soname} in place of version {other}{more}",
         why=f"{cause.how}; {each.loser.path} comes behind it. It lacks no symbol, but programs that were built with "
             f"{other} compare the version when they run, and refuse an older one.",
         culprit=Culprit(path=each.winner.path, variable=cause.variable,
                         package=named(owner_of(view, each.winner.path, each.winner.real_path))),
-        requester=requester_of(view, each), evidence=tuple(evidence(view, [each], cause)), winner=each.winner.path,
+        requester=requester_of(view, each), evidence=tuple(evidence(view, group, cause)), winner=each.winner.path,
         loser=each.loser.path,
         cure=(*cause.undo, put_first(each.loser), "or keep one copy of the library in the environment"),
         why_not=None if inside else f"{each.loser.path} is not in the environment's prefix")
