@@ -115,7 +115,7 @@ def test_torchvision_hides_the_loaders_line(tmp_path: Path) -> None:
     assert finding.error == "RuntimeError: operator torchvision::nms does not exist"
     assert "its metadata requires torch==2.5.1" in finding.summary
     assert any("undefined symbol: _ZN2at4_ops3addEl" in line for line in finding.evidence)
-    assert finding.cure[0] == "pip install --no-deps torchvision==0.19.0"
+    assert finding.cure[0] == "/venv/bin/python -m pip install --no-deps 'torchvision==0.19.0'"
     assert "stackfix lock --torch 2.5.1 --with torchvision==0.20.1" in finding.cure
 
 
@@ -136,7 +136,8 @@ def test_only_the_symbols_tell(tmp_path: Path) -> None:
     finding = findings(world.view())["SF501"]
     assert finding.summary == "flash-attn 2.7.4 was built for another torch than 2.7.0+cu126"
     assert "only the symbols tell" in finding.why
-    assert any(line.startswith("FLASH_ATTENTION_FORCE_BUILD=TRUE pip install --no-build") for line in finding.cure)
+    assert ("FLASH_ATTENTION_FORCE_BUILD=TRUE /venv/bin/python -m pip install --no-build-isolation --no-cache-dir "
+            "--no-deps --force-reinstall --no-binary flash-attn flash-attn==2.7.4") in finding.cure
 
 
 @pytest.mark.parametrize(("version", "strings", "wants", "mine", "torchs"), [

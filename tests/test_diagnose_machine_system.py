@@ -154,7 +154,7 @@ def test_a_wheel_for_another_platform(tmp_path: Path) -> None:
     finding = only(check_architecture(world.view()))
     assert (finding.severity, finding.culprit.package) == ("error", "mine 1.0")
     assert "manylinux2014_aarch64" in finding.summary
-    assert finding.cure == ("pip install --force-reinstall --no-deps mine==1.0",)
+    assert finding.cure == ("/venv/bin/python -m pip install --force-reinstall --no-deps mine==1.0",)
 
 
 @pytest.mark.parametrize(("tags", "foreign"), [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_stated import Stated
+from stackfix.diagnose.install_lines import build_line, install_line
 from stackfix.diagnose.installed_torch import InstalledTorch, numbers, platform_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
@@ -35,7 +36,7 @@ def for_this_torch(view: View, extension: Extension, torch: InstalledTorch) -> I
         fits = row is not None and row.torch is not None and (
             any(companion_fits(row, each) is None for each in rows) if rows else admits(row.torch, torch.release))
         if fits and row is not None and has_cuda_of(view, row, torch) and not same(extension, version):
-            yield f"pip install --no-deps {extension.name}=={version}"
+            yield install_line(view, extension.distribution, f"{extension.name}=={version}")
             return
 
 
@@ -98,7 +99,5 @@ def rebuild(view: View, extension: Extension) -> tuple[str, ...]:
         return ("compile the extension anew in this environment",)
     if any(row.package == extension.name for row in view.matrix.companions):
         return ()
-    name, version = extension.distribution.name, extension.distribution.version.partition("+")[0]
-    force = "FLASH_ATTENTION_FORCE_BUILD=TRUE " if name == FLASH else ""
-    anew = f"--no-deps --force-reinstall --no-binary {name} {name}=={version}"
-    return (f"{force}pip install --no-build-isolation --no-cache-dir {anew}",)
+    force = "FLASH_ATTENTION_FORCE_BUILD=TRUE " if extension.distribution.name == FLASH else ""
+    return (f"{force}{build_line(view, extension.distribution)}",)

@@ -21,6 +21,7 @@ from stackfix.diagnose.faults_cuda import cuda_major
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.installed_torch import CPU, InstalledTorch, platform_of
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.situation import View
@@ -123,7 +124,8 @@ def torch_itself(view: View, extension: Extension) -> Finding:
         culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), *(f"{each.elf.soname} is {each.path}" for each in loaded)),
         error=first.failure.message(),
-        cure=(f"pip install --force-reinstall --no-deps {extension.label.replace(' ', '==')}",))
+        cure=(reinstall(view, extension.distribution),) if extension.distribution else (),
+        why_not=None if extension.distribution else "no package is known that has these files")
 
 
 def unknown_symbol(view: View, extension: Extension) -> Finding:

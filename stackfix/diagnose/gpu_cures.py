@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from stackfix.diagnose.install_lines import build_line
 from stackfix.diagnose.installed_torch import InstalledTorch, installed_torch, numbers, platform_of
 from stackfix.diagnose.machine_libraries import user_driver
 from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_records import Owner
 
 
 def ways_out(view: View, package: str, capability: str) -> tuple[str, ...]:
@@ -13,14 +15,14 @@ def ways_out(view: View, package: str, capability: str) -> tuple[str, ...]:
     torch = installed_torch(view)
     if torch is not None and package == torch.name:
         return builds_for(view, torch, capability)
-    again = f"--no-build-isolation --no-cache-dir --no-deps --force-reinstall {name}=={version}"
+    again = build_line(view, Owner(manager="pip", name=name, version=version))
     if name == "flash-attn":
         releases = (each.nvcc_release for each in view.machine.toolkits if each.nvcc_release)
         nvcc = max(releases, key=numbers, default=None)
-        return (f"FLASH_ATTENTION_FORCE_BUILD=TRUE FLASH_ATTN_CUDA_ARCHS={digits} pip install {again}  "
+        return (f"FLASH_ATTENTION_FORCE_BUILD=TRUE FLASH_ATTN_CUDA_ARCHS={digits} {again}  "
                 f"# nvcc must know sm_{digits}" + (f"; the newest here is {nvcc}" if nvcc else ""),
                 "or use torch.nn.functional.scaled_dot_product_attention")
-    return (f"TORCH_CUDA_ARCH_LIST={capability} pip install --no-binary {name} {again}",) if version else ()
+    return (f"TORCH_CUDA_ARCH_LIST={capability} {again}",) if version else ()
 
 
 def builds_for(view: View, torch: InstalledTorch, capability: str) -> tuple[str, ...]:

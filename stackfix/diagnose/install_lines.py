@@ -23,19 +23,27 @@ def update_line(view: View, owner: Owner) -> str:
     return f"{installer(view, owner, 'install')} --upgrade --no-deps {owner.name}"
 
 
-def reinstall(view: View, owner: Owner) -> str:
+def reinstall(view: View, owner: Owner | Distribution) -> str:
     """The line that puts a package's files back."""
     if owner.manager == "conda":
-        return f"conda install --prefix {prefix_of(view)} --force-reinstall {owner.name}={owner.version}"
+        return f"conda install --prefix {prefix_of(view)} --force-reinstall {conda_name(owner)}={owner.version}"
     again = "--reinstall" if by_uv(view, owner) else "--force-reinstall"
     return f"{installer(view, owner, 'install')} {again} --no-deps {owner.name}=={owner.version}"
+
+
+def build_line(view: View, like: Owner | Distribution) -> str:
+    """The line that compiles a package anew from its sources, against the torch that is there."""
+    name, version = like.name, like.version.partition("+")[0]
+    uv = by_uv(view, like)
+    again = f"--no-build-isolation {'--no-cache' if uv else '--no-cache-dir'} --no-deps"
+    return (f"{installer(view, like, 'install')} {again} {'--reinstall' if uv else '--force-reinstall'} "
+            f"--no-binary {name} {name}=={version}")
 
 
 def uninstall(view: View, owner: Owner | Distribution) -> str:
     """The line that takes a package away."""
     if owner.manager == "conda":
-        name = owner.conda_package if isinstance(owner, Distribution) and owner.conda_package else owner.name
-        return f"conda remove --prefix {prefix_of(view)} --force {name}"
+        return f"conda remove --prefix {prefix_of(view)} --force {conda_name(owner)}"
     return f"{installer(view, owner, 'uninstall')}{'' if by_uv(view, owner) else ' -y'} {owner.name}"
 
 
@@ -53,6 +61,11 @@ def by_uv(view: View, like: Owner | Distribution | None) -> bool:
         return found.installer == "uv"
     venv = view.environment.venv
     return "pip" not in view.distributions and venv is not None and (venv.made_by or "").startswith("uv ")
+
+
+def conda_name(owner: Owner | Distribution) -> str:
+    """As conda calls it: the project torch is its package pytorch."""
+    return owner.conda_package or owner.name if isinstance(owner, Distribution) else owner.name
 
 
 def prefix_of(view: View) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View
-from stackfix.inspect.environment_records import Distribution
+from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import ElfObject, FileAt
 
 FOREIGN = ("machine ", "wrong ELF class")
@@ -55,7 +56,7 @@ def check_architecture(view: View) -> Iterator[Finding]:
                     add_file(view, found, tried.path, failure, severity="note" if module and has_fitting(
                         view, tried.path) else "error" if module else fault.severity)
     for known in found.values():
-        yield describe(known, wanted)
+        yield describe(view, known, wanted)
 
 
 def add_file(view: View, found: dict[str, Foreign], path: str, failure: MissingLibrary, *, severity: str) -> None:
@@ -112,7 +113,7 @@ def what_it_is(view: View, path: str) -> str:
     return "another machine"
 
 
-def describe(known: Foreign, wanted: str | None) -> Finding:
+def describe(view: View, known: Foreign, wanted: str | None) -> Finding:
     """SF905 of one package."""
     lines = tuple(known.lines)
     name, _, version = known.label.partition(" ")
@@ -125,6 +126,6 @@ def describe(known: Foreign, wanted: str | None) -> Finding:
         requester=known.requester,
         evidence=(*lines[:MOST_FILES], *((f"and {len(lines) - MOST_FILES} more files",) if len(lines) > MOST_FILES
                                          else ())), error=known.error,
-        cure=(f"pip install --force-reinstall --no-deps {name}=={version}",) if package else
+        cure=(reinstall(view, Owner(manager="pip", name=name, version=version)),) if package else
         (f"install {known.label.rpartition('/')[2]} for {wanted}",),
         why_not=None if package else "no package is known that has the file for this machine")

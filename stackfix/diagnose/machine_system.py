@@ -8,6 +8,7 @@ from stackfix.diagnose.faults import SYSTEM_VERSIONS, Fault, find_faults
 from stackfix.diagnose.faults_text import requester_of, via_text, who_needs
 from stackfix.diagnose.faults_verdict import Copy, has_all, own_files, search
 from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.install_lines import build_line, reinstall
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import describe, owner_of, trace
@@ -98,7 +99,7 @@ def cures(view: View, *, inside: bool) -> Iterator[str]:
     """How a newer copy comes, and comes first."""
     prefix = view.environment.prefix
     if view.environment.conda is not None and not inside:
-        yield f"conda install -p {prefix} -c conda-forge 'libstdcxx>=13'"
+        yield f"conda install --prefix {prefix} -c conda-forge 'libstdcxx>=13'"
     if view.environment.conda is not None or inside:
         yield OWN_FOLDER.format(prefix=prefix)
     else:
@@ -136,9 +137,8 @@ def old_glibc(view: View, fault: Fault) -> Finding:
     package = f"{owner.name} {owner.version}" if owner else None
     version = glibc.version if glibc and glibc.version else None
     here, system = f"glibc {version}" if version else fault.name, view.machine.release
-    again = (f"pip install --force-reinstall --no-deps {known.name}=={known.version}  # pip takes the wheel that fits",
-             f"pip install --force-reinstall --no-deps --no-binary {known.name} {known.name}=={known.version}") \
-        if known else ("compile it on this system, or on an older one",)
+    again = (f"{reinstall(view, known)}  # the wheel that fits this system", build_line(view, known)) if known else \
+        ("compile it on this system, or on an older one",)
     return make_finding(
         "SF904", severity_of(fault),
         summary=f"{here} is too old for {who_needs(fault)}, which needs {needs_text(fault)}",

@@ -18,6 +18,7 @@ from stackfix.diagnose.faults_text import (
 )
 from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.install_lines import update_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD, Provenance, folder_of, named, owner_of, trace
 from stackfix.diagnose.records import FoundVia
@@ -102,7 +103,7 @@ def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
         if view.environment.kernels:
             yield 'a running notebook cannot change it: put the variable into "env" of its kernel.json and restart it'
     if owner is not None and owner.manager == "conda" and loser is not None:
-        yield f"or bring {owner.name} to a newer version: conda update -p {view.environment.prefix} {owner.name}"
+        yield f"{update_line(view, owner)}  # or bring {owner.name} to a newer version"
     torch = view.distributions.get("torch")
     if torch is not None and verdict.fault.name.startswith("libnvJitLink") and loser is not None and \
             cause.variable == LIBRARY_PATH and (release_of(torch.version) or ()) < TORCH_OPENS_NVJITLINK:
