@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.faults import Fault, find_faults, own_copies, serious
 from stackfix.diagnose.faults_symbols import family_of_symbol, is_standard_symbol, is_torch_library, is_torch_symbol
 from stackfix.diagnose.faults_text import capital
@@ -227,3 +228,18 @@ def test_libraries_of_torch(soname: str, torch: bool) -> None:
 ])
 def test_names_are_not_capitalised(sentence: str, capitalised: str) -> None:
     assert capital(sentence) == capitalised
+
+
+def test_without_an_interpreter_nobody_knows_whose_a_symbol_is(tmp_path: Path) -> None:
+    """libc, libdl, and what a stand-alone Python has linked into it, are in the process once there is one."""
+    world = World(tmp_path).wheel("a", "1.0", {"_a.abi3.so": lib(
+        needs=("libc.so.6",), wants=("dlsym", "inflate"))})
+    assert [each.category for each in find_faults(world.view())] == ["symbol-unknown"]
+    world.remove("/usr/bin/python3.11")
+    view = world.view()
+    diagnosis = diagnose(view)
+    assert [each.code for each in diagnosis.findings] == []
+    assert find_faults(view) == ()
+    said = [each.reason for each in diagnosis.undecided if each.subject == "imports"]
+    assert len(said) == 1
+    assert "2 symbols (dlsym, …) that _a.abi3.so needs may be among them" in said[0]

@@ -98,11 +98,24 @@ class Fault:
 
 def find_faults(view: View) -> tuple[Fault, ...]:
     """All roots, in the order in which an import would meet them; worked out once for a view."""
+    return sorted_faults(view)[0]
+
+
+def find_open_faults(view: View) -> tuple[Fault, ...]:
+    """Symbols that are perhaps the interpreter's own, where there is none: its program, libc, what it links."""
+    return sorted_faults(view)[1]
+
+
+def sorted_faults(view: View) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+    """Those that are sure, and those that only an interpreter would tell."""
     remembered = vars(view)         # as functools.cached_property does it
     if "_faults" not in remembered:
-        remembered["_faults"] = Roots(view).faults()
-    found: tuple[Fault, ...] = remembered["_faults"]
-    return found
+        found: dict[bool, list[Fault]] = {True: [], False: []}
+        for each in Roots(view).faults():
+            found[bool(view.start.objects) or each.category != "symbol-unknown"].append(each)
+        remembered["_faults"] = tuple(found[True]), tuple(found[False])
+    answer: tuple[tuple[Fault, ...], tuple[Fault, ...]] = remembered["_faults"]
+    return answer
 
 
 @dataclass(slots=True)

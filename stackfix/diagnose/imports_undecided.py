@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.diagnose.faults import find_open_faults
+from stackfix.diagnose.faults_text import counted, who_needs
 from stackfix.diagnose.imports import OPENED_BY_CODE
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
@@ -17,7 +19,8 @@ def find_undecided_imports(view: View) -> Iterator[Undecided]:
         yield Undecided(subject="imports", reason="the prefix has no Python: what an import loads cannot be told")
     elif not view.start.objects:
         yield Undecided(subject="imports", reason="the environment's interpreter is not there: what it maps at its "
-                                                  "start is not known, and Python's own symbols are not judged")
+                                                  "start is not known, and Python's own symbols are not judged"
+                                                  + open_symbols(view))
     for file in view.environment.path_files:
         for line in file.executes:
             if any(word in line for word in LOADER_WORDS):
@@ -27,3 +30,13 @@ def find_undecided_imports(view: View) -> Iterator[Undecided]:
         if each.may_fail == OPENED_BY_CODE and each.outcome.failures:
             reason = f"{each.outcome.failures[0].message()}, but {OPENED_BY_CODE}"
             yield Undecided(subject=each.what, reason=reason)
+
+
+def open_symbols(view: View) -> str:
+    """How many symbols an interpreter may give, in words."""
+    faults = find_open_faults(view)
+    symbols = [symbol for each in faults for symbol in each.symbols]
+    if not symbols:
+        return ""
+    asking = f"{who_needs(faults[0])} needs" if len(faults) == 1 else f"{who_needs(faults[0])} and others need"
+    return f"; {counted(symbols)} that {asking} may be among them"
