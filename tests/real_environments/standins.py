@@ -6,19 +6,16 @@ the machine's loader loads or refuses them, as it does the gigabytes that they s
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.query import builds
 from tests.diagnose_world import lib
-from tests.loader_oracle.elf_writer import write
 from tests.loader_oracle.graph import Library
 from tests.real_environments.scenarios import NVJITLINK_12_1, RUN_RECORD
+from tests.real_environments.wheel_file import Wheel
 
 TAG = "cpython-311-x86_64-linux-gnu"
 CU12_FOLDERS = ("cublas", "cuda_cupti", "cuda_nvrtc", "cuda_runtime", "cudnn", "cufft", "curand", "cusolver",
@@ -35,35 +32,6 @@ _here = os.path.dirname(os.path.abspath(__file__))
 ctypes.CDLL(_here + "/lib/libtorch_global_deps.so", mode=ctypes.RTLD_GLOBAL)
 ctypes.CDLL(_here + "/_C.{TAG}.so")
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wheel:
-    """One wheel."""
-
-    name: str
-    version: str
-    files: Mapping[str, Library | str]
-    requires: tuple[str, ...] = ()
-    extras: tuple[str, ...] = ()
-
-    def write(self, folder: Path) -> None:
-        """The file, in a folder for `--find-links`."""
-        spelled = self.name.replace("-", "_")
-        info = f"{spelled}-{self.version}.dist-info"
-        head = [f"Name: {self.name}", f"Version: {self.version}", *(f"Provides-Extra: {each}" for each in self.extras),
-                *(f"Requires-Dist: {each}" for each in self.requires)]
-        tag = "cp311-cp311-manylinux_2_17_x86_64" if self.files else "py3-none-any"
-        texts = {**self.files, f"{info}/METADATA": "\n".join(["Metadata-Version: 2.1", *head, ""]),
-                 f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: {str(not self.files).lower()}\nTag: {tag}\n"}
-        rows = [f"{info}/RECORD,,"]
-        with zipfile.ZipFile(folder / f"{spelled}-{self.version}-{tag}.whl", "w") as archive:
-            for path, stated in texts.items():
-                content = stated.encode() if isinstance(stated, str) else write(stated)
-                archive.writestr(path, content)
-                digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-                rows.append(f"{path},sha256={digest},{len(content)}")
-            archive.writestr(f"{info}/RECORD", "\n".join([*rows, ""]))
 
 
 def write_wheels(folder: Path) -> Path:
