@@ -64,6 +64,13 @@ def test_absent_looped_and_unusable(library: Path, tmp_path: Path) -> None:
     assert isinstance(folder.elf, UnreadableElf)
 
 
+def test_a_path_of_two_thousand_folders(library: Path, tmp_path: Path) -> None:
+    """As a RUNPATH may have it; the kernel takes 4096 bytes."""
+    files = DiskFiles(Root())
+    assert files.at(f"{tmp_path}/{'d/' * 1900}{library.name}") is None
+    assert files.at(f"{library.parent}{'/.' * 1900}/{library.name}") is not None
+
+
 def test_links_stay_inside_a_root(library: Path, tmp_path: Path) -> None:
     (tmp_path / "opt").mkdir()
     (tmp_path / "opt" / "libq.so").symlink_to("/lib/libq.so.1")        # the tree's own /lib

@@ -27,7 +27,7 @@ from stackfix.inspect.ldso import read_loader
 from stackfix.inspect.places import MIB, Root
 from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, UnreadableElf
 from stackfix.inspect.wheel_environment import ClaimsOver, with_wheel
-from stackfix.inspect.wheel_file import WheelOverlay, open_wheel
+from stackfix.inspect.wheel_file import MAX_DEPTH, WheelOverlay, open_wheel
 from tests.inspect_trees import SITE, look, make_venv, make_wheel, pip_install, record_hash, uv_install, write
 
 needs_gcc = pytest.mark.skipif(
@@ -147,6 +147,16 @@ def test_the_wheel_of_a_library_is_seen_by_what_is_installed(tmp_path: Path, ven
     pip_install(venv, path)
     assert outcomes(look(venv), DiskFiles()) == found
     assert found[extension] == (None, frozenset({extension, f"{tmp_path}/elsewhere/dep/lib/libdep.so.1"}))
+
+
+def test_folders_may_lie_deep_in_each_other(tmp_path: Path, venv: Path) -> None:
+    deep, deeper = (f"ext/{'d/' * number}x.so" for number in (MAX_DEPTH - 1, 1200))
+    path = make_wheel(tmp_path, "ext", "2.0", {deep: b"\x7fELF", deeper: b"\x7fELF"})
+    for foretold in laid(venv, path):
+        assert isinstance(foretold.wheel.files.at(f"{venv}/{SITE}/{deep}"), FileAt)
+        assert foretold.wheel.files.at(f"{venv}/{SITE}/{deeper}") is None
+        assert [each.reason[:100] for each in foretold.wheel.notes] == [
+            f"more than {MAX_DEPTH} folders deep: {deeper}"[:100]]
 
 
 def test_what_it_says_of_itself(tmp_path: Path, venv: Path) -> None:

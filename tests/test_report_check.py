@@ -129,6 +129,15 @@ def test_many_findings_and_many_notes_are_folded() -> None:
     assert said[-1] == "9 errors, 9 notes; 1 question open"
 
 
+def test_a_path_that_is_longer_than_the_line_stays_whole() -> None:
+    path = f"/opt/{'x' * 70}/libnvJitLink.so.12"
+    long = replace(SHADOW, summary=path, kind=path, cure=(path,))
+    said = lines(replace(SICK, findings=(long,)), replace(PLAIN, width=60))
+    assert f"  {path}" in said
+    assert [line.partition("/")[2] for line in said if line.endswith("libnvJitLink.so.12") and "xxx" in line] == [
+        path[1:]] * 5
+
+
 def test_on_a_narrow_terminal_lines_are_broken_at_words_and_commands_stay_whole() -> None:
     long = replace(SHADOW, why="word " * 40, cure=("export LD_LIBRARY_PATH=" + ":".join(["/a/b c"] * 20),))
     said = lines(replace(SICK, findings=(long,)), replace(PLAIN, width=72))

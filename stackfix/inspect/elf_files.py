@@ -23,7 +23,7 @@ class DiskFiles:
     def __init__(self, root: Root | None = None) -> None:
         self.root = root or Root()
         self._found: dict[str, FileAt | Refused | None] = {}
-        self._folders: dict[str, str | None] = {}       # the folder without links
+        self._folders: dict[str, str | None] = {"": "/"}    # the folder without links
         self._objects: dict[str, ElfObject | UnreadableElf] = {}
         self._mapped: OrderedDict[str, Tables] = OrderedDict()
         self._symbols: dict[str, MappedSymbols] = {}    # of those that are mapped
@@ -43,12 +43,14 @@ class DiskFiles:
 
     def _folder(self, path: str) -> str | None:
         """A folder without links; None where there is none. Most paths that a loader tries end in no folder at all."""
-        if path not in self._folders:
-            above, _, name = path.rpartition("/")
-            real = self._folder(above) if above or name else "/"
-            if real is not None and name:
-                real = self._folder_in(real, path, name)
-            self._folders[path] = real
+        ahead, here = list[str](), path
+        while here not in self._folders:
+            ahead.append(here)
+            here = here.rpartition("/")[0]
+        for each in reversed(ahead):        # not by recursion: a RUNPATH may have 2000 folders in one another
+            above, _, name = each.rpartition("/")
+            real = self._folders[above]
+            self._folders[each] = self._folder_in(real, each, name) if real is not None and name else real
         return self._folders[path]
 
     def _folder_in(self, above: str, path: str, name: str) -> str | None:

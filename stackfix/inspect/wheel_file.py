@@ -26,6 +26,7 @@ from stackfix.inspect.wheels import RECORD_LIMIT, parse_record, read_distributio
 
 MOST_UNPACKED = 32 << 30        # bytes of shared objects; torch has 2.4 GB
 SPARE = 64 * MIB                # of the disk
+MAX_DEPTH = 100                 # folders of a member in each other; torch has 11
 DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 ELSEWHERE = "set TMPDIR to a folder with more room"
 
@@ -115,6 +116,9 @@ class Unpacking:
 
     def unpack(self, name: str) -> None:
         """Unpacks one shared object, or notes why it cannot be."""
+        if name.count("/") > MAX_DEPTH:
+            self.archive.fault(f"more than {MAX_DEPTH} folders deep", name)
+            return
         folder, _, base = self.places[name].rpartition("/")
         place = f"{self.ground.add(folder)}/{base}"
         target = Path(self.upper.host(place))

@@ -32,13 +32,18 @@ class Ground:
 
     def find(self, folder: str) -> tuple[str, bool] | None:
         """(`folder` without links, whether it goes through an added one), or None where it is nowhere."""
-        if folder not in self._found:
-            self._found[folder] = self._look(folder)
+        ahead, here = list[str](), folder
+        while here not in self._found:
+            ahead.append(here)
+            here = here.rpartition("/")[0]
+        for each in reversed(ahead):        # not by recursion: a wheel may have a thousand folders in one another
+            self._found[each] = self._look(each)
         return self._found[folder]
 
     def _look(self, folder: str) -> tuple[str, bool] | None:
+        """The answer for a folder whose parent's is known."""
         parent, _, part = folder.rpartition("/")
-        above = self.find(parent)
+        above = self._found[parent]
         if above is None or part in ("", "."):
             return above
         here, crossed = above

@@ -210,8 +210,8 @@ def led(lead: Sequence[tuple[str, str]], text: str, hanging: str, manner: Manner
         return
     import textwrap
 
-    # wrapped before it is styled: colours have no width
-    first, *rest = textwrap.wrap(plain + text, max(manner.width, 60), subsequent_indent=hanging,
-                                 break_long_words=False, break_on_hyphens=False) or [plain]
+    # a place is kept for the lead: colours have no width, and what is put before a long word would be dropped
+    first, *rest = textwrap.wrap(text, max(manner.width, 60), initial_indent="x" * len(plain),
+                                 subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False) or [plain]
     yield shown + first[len(plain):]
     yield from rest
