@@ -321,6 +321,9 @@ def test_an_older_toolkit_stands_in_for_a_wheel_that_is_gone(tmp_path: Path) -> 
     assert (finding.code, finding.severity, finding.culprit.variable) == ("SF403", "error", "LD_LIBRARY_PATH")
     assert finding.culprit.path == "/usr/local/cuda-12.4/extras/CUPTI/lib64/libcupti.so.12"
     assert finding.culprit.package == "nvidia-cuda-cupti-cu12==12.8.90"
+    assert finding.summary == ("libcupti.so.12 of /usr/local/cuda-12.4/extras/CUPTI/lib64 (LD_LIBRARY_PATH) stands in "
+                               "for that of nvidia-cuda-cupti-cu12==12.8.90, and lacks the symbol "
+                               "cuptiActivityEnableDriverApi that libtorch_cpu.so needs")
     assert finding.symbols == ("cuptiActivityEnableDriverApi",)
     assert finding.cure[0] == f"{PIP} 'nvidia-cuda-cupti-cu12==12.8.90'"
     assert finding.error == really(world)

@@ -71,6 +71,8 @@ def test_an_older_copy_of_a_toolkit_on_the_path(tmp_path: Path) -> None:
     assert finding.culprit.variable == "LD_LIBRARY_PATH"
     assert finding.loser == world.inside(NVJITLINK)
     assert finding.symbols == tuple(f"{name}_12_4" for name in NAMES)
+    assert finding.summary == (f"{JIT} of /usr/local/cuda-12.2/lib64 (LD_LIBRARY_PATH) wins, and lacks 3 symbols that "
+                               "libcusparse.so.12 needs (__nvJitLinkCreate_12_4, …)")
     assert finding.requester is not None
     assert (finding.requester.path, finding.requester.package) == (
         world.inside(CUSPARSE), "nvidia-cusparse-cu12 12.3.1.170")
@@ -153,7 +155,7 @@ def test_garbage_on_the_path_is_a_shadow_too(tmp_path: Path) -> None:
     world = stack(tmp_path).library(f"/opt/old/{JIT}", lib(garbage=True)).environ(LD_LIBRARY_PATH="/opt/old")
     finding = only(world)
     assert (finding.code, finding.winner, finding.loser) == ("SF101", f"/opt/old/{JIT}", world.inside(NVJITLINK))
-    assert "cannot be loaded" in finding.summary
+    assert finding.summary == f"{JIT} of /opt/old (LD_LIBRARY_PATH) wins, and cannot be loaded"
 
 
 def test_a_foreign_requester_is_the_shadow(tmp_path: Path) -> None:
@@ -253,8 +255,8 @@ def test_harmless_copies_of_a_folder_are_one_note(tmp_path: Path) -> None:
     findings = told(world)
     assert [(each.code, each.severity, each.culprit.path, each.culprit.variable) for each in findings] == [
         ("SF102", "note", "/opt/new", "LD_LIBRARY_PATH")]
-    assert JIT in findings[0].summary
-    assert "libnccl.so.2" in findings[0].summary
+    assert findings[0].summary in {f"{one}, {other} of /opt/new (LD_LIBRARY_PATH) win, and lack nothing"
+                                   for one, other in ((JIT, "libnccl.so.2"), ("libnccl.so.2", JIT))}
     assert not findings[0].repairable
     assert world.really() == ""
 
@@ -335,3 +337,12 @@ def test_who_needs_it_is_told_by_its_tidy_path(tmp_path: Path) -> None:
     assert finding.requester.path == world.inside(CUSPARSE)
     assert f"{world.site}/torch/lib/../../{CUSPARSE}" in (finding.error or "")
     assert any("/torch/lib/../../" in each for each in finding.evidence)
+
+
+@pytest.mark.parametrize("element", ["", "old", "./old/../old"])
+def test_what_a_relative_element_gives_is_told_by_its_whole_path(tmp_path: Path, element: str) -> None:
+    folder = "/old" if element else "/"
+    world = stack(tmp_path).library(f"{folder.rstrip('/')}/{JIT}", lib(**old())).environ(LD_LIBRARY_PATH=f"{element}:")
+    finding = next(each for each in told(world) if each.code == "SF101")
+    assert finding.culprit.path == finding.winner == f"{folder.rstrip('/')}/{JIT}"
+    assert finding.summary.startswith(f"{JIT} of {folder} (LD_LIBRARY_PATH) wins")

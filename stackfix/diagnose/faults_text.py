@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_verdict import Copy, Verdict, offered, plain
 from stackfix.diagnose.finding_records import Requester
-from stackfix.diagnose.provenance import describe, named, owner_of
+from stackfix.diagnose.provenance import Provenance, describe, folder_of, named, owner_of
 from stackfix.diagnose.records import FoundVia, LoadedObject
 from stackfix.diagnose.situation import View
 
@@ -57,13 +57,28 @@ def counted(symbols: Sequence[str]) -> str:
     return f"the symbol {symbols[0]}" if len(symbols) == 1 else f"{len(symbols)} symbols ({symbols[0]}, …)"
 
 
-def lacks(fault: Fault) -> str:
-    """What is not there, in words."""
+def lacks(fault: Fault, who: str | None = None) -> str:
+    """What is not there, in words: "lacks 8 symbols that libcusparse.so.12 needs (__nvJitLinkAddData_12_1, …)"."""
+    needs = f" that {who} needs" if who else ""
     if fault.category == "bad":
         return "cannot be loaded"
     if fault.versions:
-        return f"has no version {', '.join(fault.versions)}"
-    return f"lacks {counted(fault.symbols)}"
+        return f"has no version {', '.join(fault.versions)}{needs}"
+    if len(fault.symbols) == 1:
+        return f"lacks the symbol {fault.symbols[0]}{needs}"
+    return f"lacks {len(fault.symbols)} symbols{needs} ({fault.symbols[0]}, …)"
+
+
+def placed(view: View, path: str, how: str | None = None) -> str:
+    """A file in a headline: "libnvJitLink.so.12 of /usr/local/cuda-12.0/lib64 (LD_LIBRARY_PATH)"."""
+    sites = [each.path for each in view.environment.sites if path.startswith(f"{each.path}/")]
+    folder = folder_of(path).removeprefix(f"{max(sites, key=len, default='')}/") if sites else folder_of(path)
+    return f"{file_name(path)} of {folder}" + (f" ({how})" if how else "")
+
+
+def shown_way(cause: Provenance, via: FoundVia | None) -> str | None:
+    """What puts a file into the loader's way, in a word or two."""
+    return cause.variable or (via.step if via is not None else None)
 
 
 def needs_lines(view: View, fault: Fault) -> Iterator[str]:

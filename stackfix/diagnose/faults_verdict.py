@@ -92,9 +92,14 @@ def copy_of_object(view: View, object_: LoadedObject) -> Copy:
 
 
 def plain(view: View, path: str) -> str:
-    """A path without `..`, where the same file is there: `$ORIGIN/../../nvjitlink/lib` is hard to read."""
+    """A path without `..`, where the same file is there: `$ORIGIN/../../nvjitlink/lib` is hard to read.
+
+    What an empty or relative element of LD_LIBRARY_PATH gave is told by its whole path.
+    """
+    if not path.startswith("/"):
+        path = posixpath.join(view.situation.loader.cwd or "/", path)
     tidy = posixpath.normpath(path)
-    if tidy == path or not path.startswith("/"):
+    if tidy == path:
         return path
     one, other = view.files.at(path), view.files.at(tidy)
     same = isinstance(one, FileAt) and isinstance(other, FileAt) and one.identity == other.identity

@@ -13,6 +13,7 @@ from stackfix.diagnose.faults_text import (
     level_of,
     needs_lines,
     offer_text,
+    placed,
     requester_of,
     who_needs,
 )
@@ -50,16 +51,16 @@ def unfit(view: View, verdict: Verdict) -> Finding:
     needs = list(find_needs(view, fault, owner)) if owner else []
     need = needs[0] if needs else None
     changed = fault_of_file(view, copy)
-    what = f"{owner.name} {owner.version}" if owner else copy.path
+    what = f"{owner.name} {owner.version}" if owner else placed(view, copy.path)
     too_new = need is not None and need.too_new
     verdict_text = f"is too {'new' if too_new else 'old'} for" if need else "does not have what is needed by"
     consumer = requester_of(view, fault)
     who = (consumer.package if consumer else None) or who_needs(fault)
     return make_finding(
         "SF202" if too_new else "SF201", fault.severity, level=level_of(fault),
-        summary=f"{what} {verdict_text} {who}: {file_name(copy.path)} {lacks(fault)}"
+        summary=f"{what} {verdict_text} {who}: {f'{file_name(copy.path)} ' if owner else 'it '}{lacks(fault)}"
         if need is not None or changed is None else
-        f"{copy.path} is not the file of {what}, and {lacks(fault)} that {who} needs",
+        f"{file_name(copy.path)} is not the file of {what}, and {lacks(fault, who)}",
         why=why(view, verdict, need, owner, changed),
         culprit=Culprit(path=copy.path, package=named(owner)), requester=consumer, symbols=fault.symbols,
         evidence=tuple(evidence(view, verdict, copy, owner, needs)), error=fault.failure.message(),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.faults_symbols import is_torch_library
-from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, who_needs
+from stackfix.diagnose.faults_text import file_name, level_of, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.install_lines import reinstall
@@ -120,7 +120,7 @@ def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
     others = [each for each in view.environment.file_faults if each.owner == owner and each.kind in GONE]
     return make_finding(
         "SF401", fault.severity, level=level_of(fault),
-        summary=f"{gone.path} of {named(owner)} is gone, and {who_needs(fault)} needs it"
+        summary=f"{file_name(gone.path)} of {named(owner)} is gone, and {who_needs(fault)} needs it"
                 + (f"; {more} more of its libraries are missed" if more else ""),
         why=f"{owner.name} recorded the file when it was installed. It was deleted since, or went together with "
             f"another package that has a file of the same path.",

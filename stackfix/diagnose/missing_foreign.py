@@ -11,8 +11,10 @@ from stackfix.diagnose.faults_text import (
     lacks,
     level_of,
     needs_lines,
+    placed,
     requester_from,
     requester_of,
+    shown_way,
     who_needs,
 )
 from stackfix.diagnose.faults_verdict import Verdict, plain, verdicts
@@ -98,8 +100,8 @@ def lacking(view: View, verdict: Verdict, missed: StandIn) -> Finding:
     cause = trace(view, verdict.winner_object, winner.path, via) if via else None
     return make_finding(
         "SF403", fault.severity, level=level_of(fault),
-        summary=f"{winner.path} stands in for the environment's {fault.name} and {lacks(fault)} that "
-                f"{who_needs(fault)} needs",
+        summary=f"{placed(view, winner.path, shown_way(cause, via) if cause else None)} stands in for that of "
+                f"{missed.package}, and {lacks(fault, who_needs(fault))}",
         why=f"{missed.why()}. {cause.how if cause else winner.path}, so the loader takes that copy instead.",
         culprit=Culprit(path=winner.path, package=missed.package, variable=cause.variable if cause else None),
         requester=requester_of(view, fault), symbols=fault.symbols,
@@ -118,7 +120,8 @@ def filling_in(
     asking = requester_from(view, requester) if requester else Requester()
     return make_finding(
         "SF403", "warning" if opening.may_fail is None else "note", level=family.level if family else "environment",
-        summary=f"{path} stands in for the environment's {name}, for {who}",
+        summary=f"{placed(view, path, shown_way(cause, found.found_via))} stands in for that of {missed.package}, "
+                f"which {who} needs",
         why=f"{missed.why()}. {cause.how}, so the loader takes that copy, whatever its version.",
         culprit=Culprit(path=path, package=missed.package, variable=cause.variable),
         requester=replace(asking, package=asking.package or opening.project),

@@ -12,7 +12,9 @@ from stackfix.diagnose.faults_text import (
     level_of,
     needs_lines,
     offer_text,
+    placed,
     requester_of,
+    shown_way,
     via_text,
     who_needs,
 )
@@ -44,7 +46,8 @@ def shadow(view: View, verdict: Verdict) -> Finding:
     cause = trace(view, verdict.winner_object, winner.path, via)
     inside = loser is not None and loser.path.startswith(f"{view.environment.prefix}/")
     return make_finding(
-        "SF101", fault.severity, level=level_of(fault), summary=summary(verdict), why=why(view, verdict, cause),
+        "SF101", fault.severity, level=level_of(fault), summary=summary(view, verdict, cause),
+        why=why(view, verdict, cause),
         culprit=Culprit(path=winner.path, variable=cause.variable,
                         package=named(owner_of(view, winner.path, winner.real_path))),
         requester=requester_of(view, fault), symbols=fault.symbols, evidence=tuple(evidence(view, verdict, cause)),
@@ -54,13 +57,13 @@ def shadow(view: View, verdict: Verdict) -> Finding:
     )
 
 
-def summary(verdict: Verdict) -> str:
-    fault, winner = verdict.fault, verdict.winner
+def summary(view: View, verdict: Verdict, cause: Provenance) -> str:
+    """Who wins and what it lacks; whole paths are in the fields."""
+    fault = verdict.fault
+    winner = placed(view, verdict.winner.path, shown_way(cause, verdict.winner.via))
     if verdict.is_requester:
-        return (f"{winner.path} is loaded in place of the environment's {file_name(winner.path)} and does not fit "
-                f"{fault.name}, which {lacks(fault)}")
-    return f"{winner.path} is loaded for {fault.name} and {lacks(fault)}" + (
-        "" if fault.category == "bad" else f" that {who_needs(fault)} needs" if not fault.versions else "")
+        return f"{winner} wins, and does not fit {fault.name}, which {lacks(fault)}"
+    return f"{winner} wins, and {lacks(fault, who_needs(fault))}"
 
 
 def why(view: View, verdict: Verdict, cause: Provenance) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.faults import find_faults, own_copies
-from stackfix.diagnose.faults_text import file_name, found_line, limited, requester_from
+from stackfix.diagnose.faults_text import file_name, found_line, limited, placed, requester_from, shown_way
 from stackfix.diagnose.faults_verdict import Copy, copy_of_object, regular_copy, search, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.make_finding import make_finding
@@ -145,7 +145,8 @@ def older(view: View, group: list[Taken]) -> Finding:
     return make_finding(
         "SF101", "warning" if any(one.opening.may_fail is None for one in group) else "note",
         level=family.level if family else None,
-        summary=f"{each.winner.path} ({mine}) is loaded for {each.soname} in place of version {other}{more}",
+        summary=f"{placed(view, each.winner.path, shown_way(cause, each.winner.via))} wins, and is version {mine} in "
+                f"place of {other}{more}",
         why=f"{cause.how}; {each.loser.path} comes behind it. It lacks no symbol, but programs that were built with "
             f"{other} compare the version when they run, and refuse an older one.",
         culprit=Culprit(path=each.winner.path, variable=cause.variable,
@@ -170,8 +171,8 @@ def harmless(view: View, group: list[Taken]) -> Finding:
     family = view.family_of(one.soname)
     return make_finding(
         "SF102", "note", level=family.level if family else "environment",
-        summary=f"{limited(names)} of {folder} {'is' if len(names) == 1 else 'are'} loaded in place of the "
-                f"environment's own",
+        summary=f"{limited(names)} of {folder} ({shown_way(cause, one.winner.via)}) "
+                f"{'wins, and lacks' if len(names) == 1 else 'win, and lack'} nothing",
         why=f"{cause.how}. Nothing that is needed is missing there now, but an upgrade of the environment's packages "
             f"may need more than it has.",
         culprit=Culprit(path=folder, variable=cause.variable), requester=requester_of(view, one),
