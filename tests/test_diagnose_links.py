@@ -20,6 +20,7 @@ STDCXX = "libstdc++.so.6"
 FILE = f"{STDCXX}.0.34"
 CUDNN, NVRTC = "nvidia/cudnn/lib", "nvidia/cuda_nvrtc/lib"
 INFER = f"{CUDNN}/libcudnn_cnn_infer.so.8"
+GONE = "No such file or directory"
 NEW = tuple(f"GLIBCXX_3.4.{minor}" for minor in (30, 32, 34))
 
 
@@ -129,9 +130,30 @@ def test_a_loop_of_links_leads_nowhere(tmp_path: Path) -> None:
     assert only(list(find_broken_links(world.view()))).severity == "note"
 
 
+@pytest.mark.parametrize(("links", "why"), [
+    ({"libnvx.so.1": "libnvx.so.1"}, "It names itself."),
+    ({"libnvx.so.1": "libnvx.so.1.0", "libnvx.so.1.0": "libnvx.so.1"}, "It names libnvx.so.1.0, and there is no file."),
+    ({"libnvx.so.1": "libnvx.so.1.0", "libnvx.so.1.0": "gone"}, "It names libnvx.so.1.0, and there is no file."),
+])
+@pytest.mark.parametrize("by_path", [False, True])
+def test_links_that_lead_to_links_and_nowhere(tmp_path: Path, links: dict[str, str], why: str, by_path: bool) -> None:
+    world = World(tmp_path).wheel("x", "1", {"x/_x.so": lib(needs=("libnvx.so.1",), runpath="$ORIGIN/../y")})
+    for name, target in links.items():
+        world.link(f"{world.site}/y/{name}", target)
+    world.opens("y/libnvx.so.1" if by_path else "x/_x.so")
+    found = {each.culprit.path: each for each in find_broken_links(world.view())}
+    assert found.keys() == {f"{world.site}/y/{name}" for name in links}
+    needed = found[f"{world.site}/y/libnvx.so.1"]
+    assert (needed.severity, needed.why) == ("error", why)
+    loop = links.get(links["libnvx.so.1"]) == "libnvx.so.1"
+    assert needed.error == (f"{needed.culprit.path if by_path else 'libnvx.so.1'}: cannot open shared object file: "
+                            f"{'Too many levels of symbolic links' if by_path and loop else GONE}")
+
+
 def test_links_that_lead_somewhere(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("x", "1", {"x/libx.so.1": lib()}).library("/opt/liby.so.1", lib())
     world.link(f"{world.site}/x/libx.so", "libx.so.1").link(f"{world.site}/x/liby.so.1", "/opt/liby.so.1")
+    world.link(f"{world.site}/x/liby.so", "liby.so.1")
     assert list(find_broken_links(world.view())) == []
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
@@ -26,10 +27,16 @@ def find_broken_links(view: View) -> Iterator[Finding]:
         finding = judge_lost(view, each)
         if finding is not None:
             yield finding
-    paths = {each.path for each in view.environment.shared_objects}
-    for link in view.environment.shared_objects:
-        if link.link is not None and target_of(link) not in paths and leads_nowhere(view.files.at(link.path)):
+    objects = {each.path: each for each in view.environment.shared_objects}
+    for link in objects.values():
+        if link.link is not None and not is_end(objects, link) and leads_nowhere(view.files.at(link.path)):
             yield describe_broken(view, link)
+
+
+def is_end(objects: Mapping[str, SharedObject], link: SharedObject) -> bool:
+    """Whether a link leads straight to a file that is known: nearly all do, and those are not opened."""
+    target = objects.get(target_of(link))
+    return target is not None and target.link is None
 
 
 def leads_nowhere(at: FileAt | Refused | None) -> bool:
@@ -109,9 +116,10 @@ def level_of(view: View, soname: str) -> str:
 def describe_broken(view: View, link: SharedObject) -> Finding:
     """A link whose target is not there."""
     name = link.path.rpartition("/")[2]
-    opening, failure = facts_of(view).missing.get(name) or (None, None)
-    needed = opening is not None and opening.may_fail is None and failure is not None and any(
-        posixpath.normpath(each.path) == link.path for each in failure.tried)
+    missing = facts_of(view).missing
+    opening, failure = missing.get(link.path) or missing.get(name) or (None, None)
+    needed = opening is not None and opening.may_fail is None and failure is not None and (
+        failure.name == link.path or any(posixpath.normpath(each.path) == link.path for each in failure.tried))
     owner = next(iter(view.owners(link.path)), None)
     # names for compilers are often left dangling on purpose: nothing is built here
     severity = "error" if needed else "warning" if owner and VERSIONED.search(name) else "note"
@@ -119,14 +127,20 @@ def describe_broken(view: View, link: SharedObject) -> Finding:
     return make_finding(
         "SF801", severity, level=level_of(view, name),
         summary=f"{link.path} is a link that leads nowhere",
-        why=f"It names {link.link}, and there is no file.",
+        why=f"It names {link.link}, and there is no file." if target_of(link) != link.path else "It names itself.",
         culprit=Culprit(path=link.path, package=named(owner)),
         requester=Requester(path=plain(view, requester), package=named(owner_at(view, requester)))
         if requester else None,
         evidence=(f"{link.path} -> {link.link}", *((f"seen at: {opening.what}",) if needed and opening else ())),
-        error=failure.message() if needed and failure else None,
+        error=error_of(view, link, failure) if needed and failure else None,
         cure=(f"reinstall the package: {reinstall(view, owner)}",) if owner else
         (f"remove it: rm {link.path}",),
         why_not="nothing is broken" if severity == "note" else
         None if view.is_own(link.path) else f"{link.path} lies outside of the environment",
     )
+
+
+def error_of(view: View, link: SharedObject, failure: MissingLibrary) -> str:
+    """The loader's line: for a name it only says that nothing was found, for a path it says why."""
+    loop = failure.name == link.path and isinstance(view.files.at(link.path), Refused)
+    return (replace(failure, why="Too many levels of symbolic links") if loop else failure).message()
