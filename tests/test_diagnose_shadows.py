@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.missing import find_missing
@@ -15,6 +16,8 @@ from stackfix.diagnose.provenance import modules_of
 from stackfix.diagnose.shadows import find_shadows
 from stackfix.diagnose.shadows_harmless import find_harmless_shadows
 from stackfix.inspect.machine_records import LoadedModule
+from stackfix.matrix.libraries import load_libraries
+from tests.case_worlds import install_torch
 from tests.diagnose_world import SYSTEM, World, lib
 
 JIT, CUSPARSE = "libnvJitLink.so.12", "nvidia/cusparse/lib/libcusparse.so.12"
@@ -346,3 +349,15 @@ def test_what_a_relative_element_gives_is_told_by_its_whole_path(tmp_path: Path,
     finding = next(each for each in told(world) if each.code == "SF101")
     assert finding.culprit.path == finding.winner == f"{folder.rstrip('/')}/{JIT}"
     assert finding.summary.startswith(f"{JIT} of {folder} (LD_LIBRARY_PATH) wins")
+
+
+def test_a_whole_newer_toolkit_on_the_path_is_one_note(tmp_path: Path) -> None:
+    world = install_torch(World(tmp_path), "2.3.1")
+    world.toolkit("/usr/local/cuda-12.6", "12.6.2")
+    for path in sorted(world.host(f"{world.site}/nvidia").glob("*/lib/*.so.*")):
+        if "cudnn" not in path.name:
+            world.write(f"/usr/local/cuda-12.6/lib64/{path.name}", path.read_bytes())
+    found = diagnose(world.environ(LD_LIBRARY_PATH="/usr/local/cuda-12.6/lib64").view(load_libraries())).findings
+    assert [(each.code, each.severity, each.culprit.path) for each in found] == [
+        ("SF102", "note", "/usr/local/cuda-12.6/lib64")]
+    assert {JIT, "libnvrtc-builtins.so.12.1"} <= {each.partition(",")[0] for each in found[0].evidence}
