@@ -241,7 +241,7 @@ def test_the_hpc_sdk_under_jax(release: str, cuda: str, version: str, tmp_path: 
 
 @pytest.mark.parametrize(("prefix", "torch", "has_python"), [
     ("/tmp/pip-build-env-x7f3k2qa/overlay", "2.5.1", False),        # noqa: S108 - as pip calls it
-    ("/root/.cache/uv/builds-v0/.tmpQkJ3aX", "2.5.1", True),
+    ("/home/me/.cache/uv/builds-v0/.tmpQkJ3aX", "2.5.1", True),
 ])
 def test_the_torch_of_an_isolated_build(prefix: str, torch: str, has_python: bool, tmp_path: Path,
                                         say: Say) -> None:
