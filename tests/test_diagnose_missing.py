@@ -243,6 +243,21 @@ def test_what_is_wanted_on_a_gpu_only_and_is_installed(tmp_path: Path, torch: bo
     assert ("or import torch first: it loads them, and what is loaded is found by its name" in finding.cure) is torch
 
 
+def test_an_optional_part_of_the_same_wheel_is_nothing(tmp_path: Path) -> None:
+    """libcufile.so.0 has no RUNPATH and opens its part for storage over the network, which lies beside it."""
+    main, part = "nvidia/cufile/lib/libcufile.so.0", "nvidia/cufile/lib/libcufile_rdma.so.1"
+    files = {main: lib(needs=("libcudart.so.12",)), part: lib()}
+    world = World(tmp_path).wheel("nvidia-cufile-cu12", "1.13.1.3", files)
+    world.library("/usr/lib/libcudart.so.12", lib())
+    world.opens(main, project="torch").opens("libcufile_rdma.so.1", caller=main, project="torch", phase="first use",
+                                             may_fail="optional: storage over the network")
+    assert answers(world) == []
+    world.opens_nothing().opens(main, project="torch").opens("libcufile_rdma.so.1", caller=main, phase="first use")
+    finding = only(world)
+    assert finding.code == "SF402"              # were it needed
+    assert "libcudart.so.12: loaded before: /usr/lib/libcudart.so.12" in finding.evidence
+
+
 def provider(world: World) -> World:
     """onnxruntime-gpu with its CUDA provider, which has neither RPATH nor RUNPATH."""
     library = "onnxruntime/capi/libonnxruntime_providers_cuda.so"

@@ -14,11 +14,12 @@ from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
+from stackfix.diagnose.machine_architecture import is_foreign
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import GONE, gone_files
 from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, tried_lines
 from stackfix.diagnose.missing_unreachable import unreachable
-from stackfix.diagnose.provenance import named
+from stackfix.diagnose.provenance import named, owner_of
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import FileFault, Owner
@@ -37,7 +38,8 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
         elif gone := recorded_and_gone(view, fault):
             lost.setdefault(gone.owner, []).append((fault, gone))
         elif copy := reachable_copy(view, fault):
-            unreached.setdefault(asker(fault), []).append((fault, copy))
+            if not (fault.severity == "note" and is_of_one_package(view, fault, copy)):
+                unreached.setdefault(asker(fault), []).append((fault, copy))
         elif is_fault(view, fault):
             absent.setdefault(asker(fault), []).append(fault)
     yield from (nowhere(view, faults) for faults in absent.values())
@@ -147,8 +149,14 @@ def reachable_copy(view: View, fault: Fault) -> Copy | None:
     return None
 
 
+def is_of_one_package(view: View, fault: Fault, copy: Copy) -> bool:
+    """Whether an optional part comes with the library that opens it: cuFile's wheel brings its RDMA part unreached."""
+    requester = fault.requester
+    owner = owner_of(view, requester.path, requester.real_path) if requester else None
+    return owner is not None and owner == owner_of(view, copy.path, copy.real_path)
+
+
 def has_foreign_copy(view: View, fault: Fault) -> bool:
     """Whether a file for another processor lies in the way: that is what is wrong then."""
     failure = fault.failure
-    return isinstance(failure, MissingLibrary) and any(
-        view.is_own(each.path) and each.why.startswith(("machine ", "wrong ELF class")) for each in failure.tried)
+    return isinstance(failure, MissingLibrary) and any(is_foreign(view, each) for each in failure.tried)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.faults import Fault, own_copies
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
-from stackfix.diagnose.faults_verdict import Copy
+from stackfix.diagnose.faults_verdict import Copy, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, describe, folder_of, named, owner_of
@@ -85,7 +85,9 @@ def evidence(view: View, group: Sequence[tuple[Fault, Copy]]) -> Iterator[str]:
         if name in copies:
             yield f"{name}: installed, not reached: {describe(view, copies[name].path, copies[name].real_path)}"
         elif name in found:
-            yield f"{name}: reached: {found[name]}"
+            yield f"{name}: reached: {plain(view, found[name])}"
+        elif loaded := fault.opening.outcome.attempted.find(name):
+            yield f"{name}: loaded before: {plain(view, loaded.path)}"
         else:
             yield f"{name}: nowhere in the environment"
     for each, _ in group[1:]:
