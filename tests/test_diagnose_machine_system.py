@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.machine_architecture import check_architecture, foreign_tags
 from stackfix.diagnose.machine_system import check_system_libraries
@@ -127,6 +129,34 @@ def test_a_module_of_another_processor(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(machine=AARCH64)})
     finding = only(check_architecture(world.opens("mine/_x.so", project="mine", phase="module").view()))
     assert (finding.severity, finding.culprit.path) == ("error", f"{world.site}/mine/_x.so")
+
+
+def test_a_module_with_another_platform_in_its_name(tmp_path: Path) -> None:
+    """Python looks for the suffixes of its own platform only."""
+    name = "mine/_x.cpython-311-aarch64-linux-gnu.so"
+    world = World(tmp_path).wheel("mine", "1.0", {name: lib(machine=AARCH64)})
+    finding = only(check_architecture(world.opens(name, project="mine", phase="module").view()))
+    assert finding.error == "ModuleNotFoundError: No module named 'mine._x'"
+
+
+def test_one_file_under_two_names_is_one_finding(tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/libs/libmine.so.1": lib(bits=32, machine=I386)})
+    world.wheel("other", "2.0", {"other/_y.so": lib(needs=("libmine.so.1",), runpath="$ORIGIN/../mine/libs")})
+    world.opens("other/_y.so", project="other").opens("mine/libs/libmine.so.1", project="mine")
+    finding = only(check_architecture(world.view()))
+    assert (finding.culprit.path, finding.culprit.package) == (f"{world.site}/mine/libs/libmine.so.1", "mine 1.0")
+    assert finding.requester is not None
+    assert finding.requester.package == "other 2.0"
+
+
+@pytest.mark.parametrize(("machine", "bits", "says"), [(AARCH64, 64, "aarch64"), (I386, 32, "32-bit")])
+def test_an_extension_that_is_to_be_judged(tmp_path: Path, machine: int, bits: int, says: str) -> None:
+    view = World(tmp_path).library("/build/_mine.so", lib(machine=machine, bits=bits)).opens("/build/_mine.so").view()
+    view = replace(view, situation=replace(view.situation, extra=("/build/_mine.so",)))
+    finding = only(each for each in diagnose(view).findings if each.severity != "note")
+    assert (finding.code, finding.severity, finding.culprit.path) == ("SF905", "error", "/build/_mine.so")
+    assert says in finding.summary
+    assert finding.cure == ("build _mine.so for x86_64",)
 
 
 def test_a_debugger_brings_a_file_for_each_machine(tmp_path: Path) -> None:

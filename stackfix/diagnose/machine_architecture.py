@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.records import MissingLibrary
+from stackfix.diagnose.records import MissingLibrary, Tried
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import ElfObject, FileAt
@@ -18,6 +19,7 @@ from stackfix.inspect.records import ElfObject, FileAt
 FOREIGN = ("machine ", "wrong ELF class")
 LINUX = re.compile(r"(?:linux|manylinux\w*?|musllinux_\d+_\d+)_(x86_64|i\d86|aarch64|armv\dl|ppc64le|s390x|riscv64)$")
 PYTHON = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
+PLATFORM = re.compile(r"-(x86_64|i\d86|aarch64|powerpc64le|s390x|riscv64)-linux-")   # cpython-311-aarch64-linux-gnu
 MOST_FILES = 8
 
 
@@ -51,12 +53,18 @@ def check_architecture(view: View) -> Iterator[Finding]:
         failure = fault.failure
         if fault.category == "missing" and isinstance(failure, MissingLibrary):
             for tried in failure.tried:
-                if tried.why.startswith(FOREIGN) and view.is_own(tried.path):
+                if is_foreign(view, tried):
+                    path = plain(view, tried.path)
                     module = all(each.opening.phase == "module" for each in fault.sightings)
-                    add_file(view, found, tried.path, failure, severity="note" if module and has_fitting(
-                        view, tried.path) else "error" if module else fault.severity)
+                    add_file(view, found, path, failure, severity="note" if module and has_fitting(
+                        view, path) else "error" if module else fault.severity)
     for known in found.values():
         yield describe(view, known, wanted)
+
+
+def is_foreign(view: View, tried: Tried) -> bool:
+    """Whether the loader passed over a file of the environment, or over one that is to be judged, for its processor."""
+    return tried.why.startswith(FOREIGN) and (view.is_own(tried.path) or tried.path in view.situation.extra)
 
 
 def add_file(view: View, found: dict[str, Foreign], path: str, failure: MissingLibrary, *, severity: str) -> None:
@@ -65,10 +73,21 @@ def add_file(view: View, found: dict[str, Foreign], path: str, failure: MissingL
     label = f"{owners[0].name} {owners[0].version}" if owners else path
     known = found.setdefault(label, Foreign(label=label))
     known.path = known.path or path
-    known.error = known.error or failure.message()
-    known.requester = known.requester or (Requester(path=failure.requester) if failure.requester else None)
+    known.error = known.error or error_of(view, path, failure)
+    known.requester = known.requester or (Requester(
+        path=plain(view, failure.requester), package=named(owner_at(view, failure.requester)))
+        if failure.requester else None)
     known.lines.setdefault(f"{path} is for {what_it_is(view, path)}")
     known.worsen(severity)
+
+
+def error_of(view: View, path: str, failure: MissingLibrary) -> str:
+    """The loader's line; Python does not even look for a module that has another platform in its name."""
+    module = next((each for each in view.environment.shared_objects if each.path == path and each.module), None)
+    suffix, wanted = PLATFORM.search(module.tag or "") if module else None, architecture(view)
+    if module is not None and suffix is not None and wanted is not None and suffix[1] != wanted:
+        return f"ModuleNotFoundError: No module named '{module.module}'"
+    return failure.message()
 
 
 def architecture(view: View) -> str | None:
@@ -117,9 +136,10 @@ def describe(view: View, known: Foreign, wanted: str | None) -> Finding:
     """SF905 of one package."""
     lines = tuple(known.lines)
     name, _, version = known.label.partition(" ")
-    package = known.label if version else None
+    package, made = known.label if version else None, "build" if known.path in view.situation.extra else "install"
     return make_finding(
-        "SF905", known.severity, level="extensions", summary=f"{known.label} is not for this machine: {lines[0]}",
+        "SF905", known.severity, level="extensions", summary=f"{known.label} is not for this machine: {lines[0]}"
+        if package else f"{lines[0]}, and the environment is for {wanted or 'another processor'}",
         why=f"The environment is for {wanted or 'another processor'}. The loader passes over files for another one, so "
             "it says that there is no such file.",
         culprit=Culprit(path=known.path or (None if package else known.label), package=package),
@@ -127,5 +147,5 @@ def describe(view: View, known: Foreign, wanted: str | None) -> Finding:
         evidence=(*lines[:MOST_FILES], *((f"and {len(lines) - MOST_FILES} more files",) if len(lines) > MOST_FILES
                                          else ())), error=known.error,
         cure=(reinstall(view, Owner(manager="pip", name=name, version=version)),) if package else
-        (f"install {known.label.rpartition('/')[2]} for {wanted}",),
+        (f"{made} {known.label.rpartition('/')[2]} for {wanted or 'its processor'}",),
         why_not=None if package else "no package is known that has the file for this machine")
