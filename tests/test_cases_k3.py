@@ -218,6 +218,17 @@ def test_xformers_for_cuda_beside_a_cpu_torch(torch: str, cuda: str, xformers: s
                                  f"torch=={torch}"))
 
 
+def test_xformers_that_was_built_without_its_extension(tmp_path: Path, say: Say) -> None:
+    """Its RECORD has no _C.so: nothing was deleted, and no system package has it."""
+    world = install_torch(World(tmp_path), "2.1.2")
+    judged = judge(say, install(world, "xformers", "0.0.23.post1", {}, "torch==2.1.2"))
+    finding = judged.only("SF401")
+    assert finding["culprit"] == {"path": world.inside(XFORMERS), "package": "xformers 0.0.23.post1", "variable": None}
+    assert [each.partition(" install ")[2] for each in finding["cure"]] == [
+        "--force-reinstall --no-deps xformers==0.0.23.post1"]
+    assert not finding["repairable"]
+
+
 # --- Zymrael/savanna#5: flash-attn was built, then another requirement moved torch ---
 
 @pytest.mark.parametrize(("before", "after", "flash"), [("2.6.0", "2.7.0", "2.7.4.post1"), ("2.5.1", "2.7.1", "2.7.3")])

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
+from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import Carrier, bring, find_carrier, installed_carrier
 from stackfix.diagnose.provenance import describe, named
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import View
-from stackfix.inspect.environment_records import Owner
+from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import FileAt
 
 SHOWN = 16      # places that were tried
@@ -21,6 +22,9 @@ SHOWN = 16      # places that were tried
 def nowhere(view: View, faults: Sequence[Fault]) -> Finding:
     """SF401 of all that one requester misses, in the loader's order."""
     fault, names = faults[0], [each.name for each in faults]
+    imported = view.distributions.get(fault.opening.project or "")
+    if imported is not None and fault.requester is None and view.is_own(fault.name):
+        return never_there(view, fault, imported)
     carriers = {each.name: find_carrier(view, each.name, each.family, each.requester, each.opening.project)
                 for each in faults}
     carrier, installed = carriers[fault.name], installed_carrier(view, fault.family)
@@ -38,6 +42,21 @@ def nowhere(view: View, faults: Sequence[Fault]) -> Finding:
                   *(f"not on any search path: {each}" for name in names for each in elsewhere(view, name))),
         error=fault.failure.message(), cure=tuple(cures(view, carriers, installed)),
         why_not=f"which package carries {limited(unknown)} is not known" if unknown else None)
+
+
+def never_there(view: View, fault: Fault, imported: Distribution) -> Finding:
+    """SF401 of a file that an import opens in its own package: a build without it, for its RECORD has none either."""
+    what = f"{imported.name} {imported.version}"
+    return make_finding(
+        "SF401", fault.severity, level=level_of(fault),
+        summary=f"{what} has no {file_name(fault.name)}, which its import opens",
+        why="Nothing of it was deleted: what is installed is a build without that file, such as one for the CPU, or "
+            "one whose compilation was left out.",
+        culprit=Culprit(path=fault.name, package=what), requester=requester_of(view, fault),
+        evidence=(*needs_lines(view, fault), f"{imported.metadata}: {imported.version}"),
+        error=fault.failure.message(),
+        cure=(reinstall(view, imported),),
+        why_not="whether another build of it is wanted only the user can tell")
 
 
 def severity_of(view: View, fault: Fault) -> str:
