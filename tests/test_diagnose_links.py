@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +13,13 @@ import pytest
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.links import find_broken_links
 from stackfix.diagnose.links_lost import lost_links
+from stackfix.diagnose.links_python import find_lost_python
 from stackfix.diagnose.links_unversioned import find_missing_names
 from stackfix.diagnose.ownership import find_damaged_packages
 from stackfix.inspect.machine_records import Undecided
+from tests.diagnose_machines import with_machine
 from tests.diagnose_world import SYSTEM, World, lib
-from tests.inspect_trees import conda_package
+from tests.inspect_trees import HERMETIC, SITE, UV, conda_package, look, make_venv, run_tool, write
 
 STDCXX = "libstdc++.so.6"
 FILE = f"{STDCXX}.0.34"
@@ -155,6 +160,69 @@ def test_links_that_lead_somewhere(tmp_path: Path) -> None:
     world.link(f"{world.site}/x/libx.so", "libx.so.1").link(f"{world.site}/x/liby.so.1", "/opt/liby.so.1")
     world.link(f"{world.site}/x/liby.so", "liby.so.1")
     assert list(find_broken_links(world.view())) == []
+
+
+# --- a venv's Python ---
+
+
+def without_python(world: World, *, live: bool, target: str | None = "/opt/gone/bin/python3.11") -> list[Finding]:
+    world.remove("/venv/bin/python")
+    if target is not None:
+        world.link("/venv/bin/python3.11", target).link("/venv/bin/python", "python3.11")
+    return list(find_lost_python(with_machine(world.view(), live=live)))
+
+
+def test_a_venv_whose_python_is_gone(tmp_path: Path) -> None:
+    finding = only(without_python(World(tmp_path), live=True))
+    assert (finding.code, finding.severity, finding.level) == ("SF801", "error", "environment")
+    assert finding.culprit.path == "/venv/bin/python"
+    assert finding.summary == ("/venv/bin/python is a link to /opt/gone/bin/python3.11, where nothing is: "
+                               "nothing in the environment can be started")
+    assert finding.cure == ("rm -f /venv/bin/python* && python3.11 -m venv --upgrade --without-pip /venv",
+                            "or put Python 3.11.2 back into /usr/bin")
+
+
+def test_a_venv_of_uv_is_made_again_by_uv(tmp_path: Path) -> None:
+    world = World(tmp_path).write("/venv/pyvenv.cfg", "home = /opt/gone/bin\nuv = 0.5.9\nversion_info = 3.11.2\n"
+                                                      "include-system-site-packages = true\n")
+    assert only(without_python(world, live=True)).cure[0] == (
+        "uv venv --allow-existing --system-site-packages --python 3.11 /venv")
+
+
+def test_of_a_tree_the_python_may_have_been_left_out(tmp_path: Path) -> None:
+    assert only(without_python(World(tmp_path / "a"), live=False)).severity == "warning"
+    assert without_python(World(tmp_path / "b"), live=False, target=None) == []
+    lost = only(without_python(World(tmp_path / "c"), live=True, target=None))
+    assert lost.summary.startswith("/venv/bin/python is not there")
+
+
+def test_a_python_that_is_there_is_no_finding(tmp_path: Path) -> None:
+    for conda in (False, True):
+        assert list(find_lost_python(with_machine(World(tmp_path / str(conda), conda=conda).view(), live=True))) == []
+
+
+@pytest.mark.parametrize("with_uv", [False, True])
+def test_the_cure_of_a_lost_python_cures(tmp_path: Path, with_uv: bool) -> None:
+    """What is installed stays, and a link that is broken is replaced."""
+    venv = tmp_path / "a venv"
+    if with_uv:
+        assert UV is not None
+        run_tool(UV, "venv", "--offline", "--python", sys.executable, venv)
+    else:
+        make_venv(venv)
+    kept = write(venv, f"{SITE}/kept.py", "x = 1\n")
+    for name in [each for each in (venv / "bin").iterdir() if each.is_symlink()]:
+        name.unlink()
+        name.symlink_to("/gone/bin/python3")
+    environ = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"}
+    view = World(tmp_path / "tree").view()
+    view = replace(view, situation=replace(
+        view.situation, environment=look(venv), machine=replace(view.machine, live=True)))
+    command = only(list(find_lost_python(view))).cure[0].replace(f"python{SITE[10:14]} ", f"'{sys.executable}' ")
+    subprocess.run(["sh", "-c", command], check=True, env={**HERMETIC, **environ}, timeout=120, capture_output=True)
+    said = subprocess.run([venv / "bin/python", "-c", "import kept; print(kept.x)"], check=True, capture_output=True,
+                          timeout=60)
+    assert (said.stdout, kept.exists()) == (b"1\n", True)
 
 
 # --- names without a version ---

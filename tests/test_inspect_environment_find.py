@@ -95,7 +95,7 @@ def test_a_python_by_its_name_on_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("python", "reason"), [
     ("/none", "no such file"), ("/shims", "is a folder"), ("/shims/python", "is a script"),
     ("/opt/bin/python", "no environment around it"), ("/opt/bin/pipe", "is no file"),
-    ("/opt/bin/loop", "in a circle"), ("/opt/bin/python3", "is a link to python3.9, where nothing is"),
+    ("/opt/bin/loop", "in a circle"), ("/opt/bin/python3", "is a link to /opt/bin/python3.9, where nothing is"),
     ("/usr/bin/ls", "/usr/bin/ls: is no Python interpreter"),
     ("/usr/bin/python3-config", "is no Python interpreter"), ("/venv/bin/pip", "is no Python interpreter"),
 ])

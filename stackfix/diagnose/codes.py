@@ -37,7 +37,7 @@ CODES = (
     Code("SF702", "damaged-package", None, "Files of an installed package are missing or changed"),
     Code("SF703", "two-installations", None, "One project is installed twice"),
     Code("SF704", "user-site-first", None, "The user's own site folder comes before the environment"),
-    Code("SF801", "broken-link", None, "A library link leads nowhere, or is gone"),
+    Code("SF801", "broken-link", None, "A link to a library or to Python leads nowhere, or is gone"),
     Code("SF802", "missing-unversioned-name", None, "A library is opened by a name that is not there"),
     Code("SF803", "stub-library", "driver", "A stub of the driver library is found by the loader"),
     Code("SF804", "compat-library", "driver", "A forward-compatibility driver library is found by the loader"),

@@ -14,6 +14,7 @@ from stackfix.diagnose.imports_undecided import find_undecided_imports
 from stackfix.diagnose.levels import describe_levels
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.links import find_broken_links
+from stackfix.diagnose.links_python import find_lost_python
 from stackfix.diagnose.links_unversioned import find_missing_names
 from stackfix.diagnose.machine import check_machine
 from stackfix.diagnose.missing import find_missing
@@ -40,6 +41,7 @@ CHECKS: tuple[Callable[[View], Iterable[Answer]], ...] = (
     find_two_installations,
     find_user_site_first,
     find_broken_links,
+    find_lost_python,
     find_missing_names,
     find_activation_order,
     find_broad_paths,

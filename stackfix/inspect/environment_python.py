@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stackfix.inspect.environment_find import Found, parent, python_folders
 from stackfix.inspect.environment_records import CondaPackage, Note, Python, Venv
-from stackfix.inspect.places import Root
+from stackfix.inspect.places import Root, why_unreached
 
 MINOR = re.compile(r"(python|pypy)(3(?:\.\d{1,2})?)(t?)")
 FULL = re.compile(r"\b(3\.\d{1,2}\.\d{1,3}(?:(?:a|b|rc)\d+)?)")
@@ -45,7 +45,7 @@ def read_python(root: Root, found: Found, venv: tuple[Venv, dict[str, str]] | No
     name = folder.rpartition("/")[2]
     library = next((each for lib in ("lib", "lib64") for each in (f"{base}/{lib}/{name}",)
                     if root.is_file(f"{each}/os.py")), None)
-    if venv and venv[0].home and library is None:
+    if venv and venv[0].home and library is None and not is_closed(root, f"{base}/lib/{name}/os.py"):
         notes.append(Note(path=venv[0].config, reason=f"its base Python is not there: home = {venv[0].home}"))
     minor = match[2] if "." in match[2] else ".".join((stated or match[2]).split(".")[:2])
     headers = root.find_text(f"{base}/include/{name}/patchlevel.h")
@@ -57,7 +57,19 @@ def read_python(root: Root, found: Found, venv: tuple[Venv, dict[str, str]] | No
         executable_reaches=root.find(executable) if executable else None, base_prefix=base, standard_library=library,
         platform=read_platform(root, library, packages),
         externally_managed=venv is None and library is not None and root.exists(f"{library}/EXTERNALLY-MANAGED"),
+        lost=why_lost(root, found.prefix, executable),
     )
+
+
+def is_closed(root: Root, path: str) -> bool:
+    """Whether a folder on the way may not be entered, so that nobody knows what lies behind it."""
+    try:
+        root.resolve(path)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def base_prefix(venv: Venv) -> str:
@@ -87,6 +99,18 @@ def chosen_folder(root: Root, found: Found, stated: str | None, notes: list[Note
 def first_executable(root: Root, prefix: str, name: str) -> str | None:
     names = (f"{prefix}/bin/{each}" for each in ("python", "python3", name, "pypy3"))
     return next((each for each in names if root.lexists(each)), None)
+
+
+def why_lost(root: Root, prefix: str, executable: str | None) -> str | None:
+    """Why there is no executable, in words; None where there is one, or where it may only not be reached by us."""
+    path = executable or f"{prefix}/bin/python"
+    try:
+        root.resolve(path)
+    except PermissionError:
+        return None
+    except OSError as error:
+        return why_unreached(root, path, error) or "is not there"
+    return None
 
 
 def read_platform(root: Root, library: str | None, packages: Sequence[CondaPackage]) -> str | None:

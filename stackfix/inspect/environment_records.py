@@ -27,6 +27,7 @@ class Python:
     standard_library: str | None    # <base>/lib/python3.11, where it is there
     platform: str | None            # "linux-64", "linux-aarch64", "other-…"
     externally_managed: bool        # PEP 668: EXTERNALLY-MANAGED in the standard library, and no venv
+    lost: str | None = None         # why no executable is there: "is a link to /x/python3.11, where nothing is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

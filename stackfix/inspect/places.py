@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -203,8 +204,13 @@ def why_unreached(root: Root, path: str, error: OSError) -> str | None:
     """Why a path leads nowhere although its name is there, in words; None where the name is not there."""
     if error.errno == errno.ELOOP:
         return "is a link that leads round in a circle"
-    target = root.link_target(path)
-    return f"is a link to {target}, where nothing is" if target is not None else None
+    here, target = path, root.link_target(path)
+    if target is None:
+        return None
+    while target is not None:       # what ends in no circle ends
+        here = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
+        target = root.link_target(here)
+    return f"is a link to {here}, where nothing is"
 
 
 def must_list(root: Root, folder: str) -> tuple[Entry, ...]:
