@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.library_versions import find_library_versions
 from stackfix.diagnose.missing import find_missing
@@ -15,6 +16,8 @@ from stackfix.diagnose.missing_told import told_as_missing
 from stackfix.diagnose.shadows import find_shadows
 from stackfix.diagnose.shadows_harmless import find_harmless_shadows
 from stackfix.inspect.machine_records import Undecided
+from stackfix.matrix.libraries import load_libraries
+from tests.case_worlds import install_torch
 from tests.diagnose_machines import install_driver
 from tests.diagnose_world import SYSTEM, World, lib
 
@@ -384,3 +387,53 @@ def test_a_library_for_another_processor_is_told_elsewhere(tmp_path: Path) -> No
     world = World(tmp_path).library("nvidia/nccl/lib/libnccl.so.2", lib(machine=183))
     world.library(TORCH_CUDA, lib(needs=("libnccl.so.2",), rpath="$ORIGIN/../../nvidia/nccl/lib"))
     assert answers(world.opens(TORCH_CUDA)) == []
+
+
+# --- what a package's own code opens ---
+
+
+@pytest.fixture
+def torch(tmp_path: Path) -> World:
+    return install_torch(World(tmp_path), "2.3.1")
+
+
+def all_of(world: World) -> Sequence[Finding]:
+    """All that is above a note."""
+    return [each for each in diagnose(world.view(load_libraries())).findings if each.severity != "note"]
+
+
+def test_torchs_own_module_is_gone(torch: World) -> None:
+    """No loader ever speaks of a pattern, and no package of the system has it."""
+    module, = torch.host(f"{torch.site}/torch").glob("_C.*.so")
+    torch.remove(f"torch/{module.name}")
+    finding, = all_of(torch)
+    assert (finding.code, finding.severity, finding.error) == ("SF401", "error", None)
+    assert finding.summary == f"{module.name} of torch 2.3.1 is gone, and import torch opens it"
+    assert finding.cure == (f"{torch.prefix}/bin/python -m pip install --force-reinstall --no-deps torch==2.3.1",)
+
+
+def test_a_library_that_torch_needs_and_opens_by_a_pattern_is_told_once(torch: World) -> None:
+    torch.remove("nvidia/cuda_runtime/lib/libcudart.so.12")
+    finding, = all_of(torch)
+    assert (finding.code, finding.severity) == ("SF401", "error")
+    assert finding.culprit.path == torch.inside("nvidia/cuda_runtime/lib/libcudart.so.12")
+    assert "--force-reinstall --no-deps nvidia-cuda-runtime-cu12==12.1.105" in finding.cure[0]
+    assert "*" not in finding.summary + (finding.error or "")
+
+
+def test_a_folder_in_place_of_a_library(torch: World) -> None:
+    path = torch.remove("nvidia/nvtx/lib/libnvToolsExt.so.1").inside("nvidia/nvtx/lib/libnvToolsExt.so.1")
+    torch.host(path).mkdir()
+    finding, = all_of(torch)
+    assert (finding.code, finding.severity, finding.culprit.path) == ("SF702", "error", path)
+    assert (finding.error or "").endswith("libnvToolsExt.so.1: cannot read file data: Is a directory")
+
+
+def test_a_wheel_that_is_not_installed_is_told_by_who_needs_it(torch: World) -> None:
+    for each in torch.host(torch.site).glob("nvidia_cuda_runtime_cu12-*/*"):
+        each.unlink()
+    torch.remove("nvidia/cuda_runtime/lib/libcudart.so.12")
+    told = [each for each in all_of(torch) if each.code == "SF401"]
+    assert len(told) == 1
+    assert "*" not in told[0].summary
+    assert told[0].cure == (f"{PIP} 'nvidia-cuda-runtime-cu12==12.1.105'",)

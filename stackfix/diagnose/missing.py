@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
@@ -16,8 +17,8 @@ from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
 from stackfix.diagnose.machine_architecture import is_foreign
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_carriers import GONE, gone_files
-from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, tried_lines
+from stackfix.diagnose.missing_carriers import GONE, gone_files, is_plain, recorded
+from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, seen_error, tried_lines, who_opens
 from stackfix.diagnose.missing_unreachable import unreachable
 from stackfix.diagnose.provenance import named, owner_of
 from stackfix.diagnose.records import MissingLibrary
@@ -25,6 +26,8 @@ from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import FileFault, Owner
 from stackfix.inspect.machine_records import Undecided
 from stackfix.inspect.records import FileAt
+
+NOT_GONE = frozenset({"no-file", "broken-link", "unreadable"})     # there in some way: told with the package's files
 
 
 def find_missing(view: View) -> Iterator[Finding | Undecided]:
@@ -47,13 +50,17 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
     for files in lost.values():
         needed = [each for each in files if each[0].severity != "note"]
         if needed:
-            yield deleted(view, sorted(needed, key=lambda each: SEVERITIES.index(each[0].severity)))
+            yield deleted(view, sorted(needed, key=lambda each: (
+                SEVERITIES.index(each[0].severity), not is_plain(each[0].name), each[0].requester is None)))
 
 
 def missing_faults(view: View) -> Iterator[Fault]:
-    """Libraries that are missing, and of which no other check speaks."""
-    for fault in serious(find_faults(view)):
-        if fault.category == "missing" and not is_told_elsewhere(view, fault):
+    """Libraries that are missing, and of which no other check speaks. A pattern is left out beside what fits it."""
+    missing = [each for each in serious(find_faults(view)) if each.category == "missing"]
+    names = [each.name for each in missing if is_plain(each.name)]
+    for fault in missing:
+        twice = not is_plain(fault.name) and any(fnmatchcase(each, fault.name) for each in names)
+        if not twice and not is_told_elsewhere(view, fault):
             yield fault
 
 
@@ -70,6 +77,8 @@ def is_told_elsewhere(view: View, fault: Fault) -> bool:
     if any(each.soname == fault.name and each.path in tried for each in lost_links(view)):
         return True
     if any(each.link is not None and each.path in tried for each in view.environment.shared_objects):
+        return True
+    if not is_plain(fault.name) and recorded(view, fault.name, NOT_GONE):
         return True
     return bool(BARE.fullmatch(fault.name)) and (
         is_driver(view, fault.name) or alias_of(view, fault.opening, failure) is not None)
@@ -118,11 +127,12 @@ def recorded_and_gone(view: View, fault: Fault) -> FileFault | None:
 def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
     """SF401 of a package's own files, of which the first is needed first."""
     fault, gone = files[0]
-    owner, more = gone.owner, len(files) - 1
+    owner, more = gone.owner, len({each.path for _, each in files}) - 1
     others = [each for each in view.environment.file_faults if each.owner == owner and each.kind in GONE]
     return make_finding(
         "SF401", fault.severity, level=level_of(fault),
-        summary=f"{file_name(gone.path)} of {named(owner)} is gone, and {who_needs(fault)} needs it"
+        summary=f"{file_name(gone.path)} of {named(owner)} is gone, and "
+                + (f"{who_needs(fault)} needs it" if fault.requester else who_opens(fault))
                 + (f"; {more} more of its libraries are missed" if more else ""),
         why=f"{owner.name} recorded the file when it was installed. It was deleted since, or went together with "
             f"another package that has a file of the same path.",
@@ -131,7 +141,7 @@ def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
                   *(f"gone: {each.path}" for each in others[:SHOWN]),
                   *((f"and {len(others) - SHOWN} more files of {owner.name}",) if len(others) > SHOWN else ()),
                   *tried_lines(fault)),
-        error=fault.failure.message(), cure=(reinstall(view, owner),),
+        error=seen_error(fault), cure=(reinstall(view, owner),),
         why_not=None if view.is_own(gone.path) else f"{gone.path} lies outside of the environment")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from stackfix.diagnose.faults_cuda import SUFFIX, cuda_major
+from stackfix.diagnose.imports_steps import WILD
 from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.installed_torch import installed_torch
 from stackfix.diagnose.library_needs import parsed
@@ -112,7 +114,22 @@ def installed_carrier(view: View, family: LibraryFamily | None) -> Owner | None:
 
 
 def gone_files(view: View, name: str) -> tuple[FileFault, ...]:
-    """Files of a name that an installed package recorded and that are not there."""
-    return tuple(each for each in view.environment.file_faults
-                 if each.kind in GONE and each.path.rpartition("/")[2] == name)
+    """Files of a name that an installed package recorded and that are not there.
 
+    What an import opens by a path or a pattern may be anything else: then a file that is no file is told by itself.
+    """
+    return recorded(view, name, GONE) if is_plain(name) else recorded(view, name, {"missing"})
+
+
+def recorded(view: View, name: str, kinds: Container[str]) -> tuple[FileFault, ...]:
+    """Faults of recorded files under a name, a path or a pattern."""
+    found = [each for each in view.environment.file_faults if each.kind in kinds]
+    if is_plain(name):
+        return tuple(each for each in found if each.path.rpartition("/")[2] == name)
+    whole = "/" in name
+    return tuple(each for each in found if fnmatchcase(each.path if whole else each.path.rpartition("/")[2], name))
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is one that the loader searches for, and no path or pattern of a package's own code."""
+    return "/" not in name and not WILD & set(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stackfix.diagnose.faults import Fault
@@ -16,6 +17,7 @@ from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import FileAt
 
+ANY = re.compile(r"\*\[0-9\]|\*")
 SHOWN = 16      # places that were tried
 
 
@@ -32,16 +34,39 @@ def nowhere(view: View, faults: Sequence[Fault]) -> Finding:
     unknown = [name for name in names if carriers[name] is None]
     return make_finding(
         "SF401", severity, level=level_of(fault),
-        summary=f"{limited(names)}, which {who_needs(fault)} needs, {'is' if len(names) == 1 else 'are'} nowhere to be "
-                f"found" + (f": {named(installed)} does not have it" if installed and len(names) == 1 else ""),
+        summary=summary(fault, [shown(each) for each in names])
+                + (f": {named(installed)} does not have it" if installed and len(names) == 1 else ""),
         why=why(fault, carrier, installed, severity),
         culprit=Culprit(package=named(installed) or (carrier.name if carrier else None),
                         path=None if installed or carrier else fault.name),
         requester=requester_of(view, fault),
         evidence=(*(line for each in faults for line in needs_lines(view, each)), *tried_lines(fault),
                   *(f"not on any search path: {each}" for name in names for each in elsewhere(view, name))),
-        error=fault.failure.message(), cure=tuple(cures(view, carriers, installed)),
+        error=seen_error(fault), cure=tuple(cures(view, carriers, installed)),
         why_not=f"which package carries {limited(unknown)} is not known" if unknown else None)
+
+
+def summary(fault: Fault, names: Sequence[str]) -> str:
+    """What is nowhere, and who wants it."""
+    verb = "is" if len(names) == 1 else "are"
+    if fault.requester is None:
+        return f"{limited(names)} {verb} nowhere to be found, and {who_opens(fault)}"
+    return f"{limited(names)}, which {who_needs(fault)} needs, {verb} nowhere to be found"
+
+
+def who_opens(fault: Fault) -> str:
+    """The import whose own code opens it, which is no file that needs it."""
+    return f"{fault.opening.what.partition(' opens ')[0]} opens it"
+
+
+def shown(name: str) -> str:
+    """A name for people: patterns of a package's own code without their signs."""
+    return ANY.sub("…", name)
+
+
+def seen_error(fault: Fault) -> str | None:
+    """The loader's line; None where a package's own code finds nothing to open: it has words of its own."""
+    return None if ANY.search(fault.name) else fault.failure.message()
 
 
 def never_there(view: View, fault: Fault, imported: Distribution) -> Finding:
@@ -49,12 +74,12 @@ def never_there(view: View, fault: Fault, imported: Distribution) -> Finding:
     what = f"{imported.name} {imported.version}"
     return make_finding(
         "SF401", fault.severity, level=level_of(fault),
-        summary=f"{what} has no {file_name(fault.name)}, which its import opens",
+        summary=f"{what} has no {shown(file_name(fault.name))}, which its import opens",
         why="Nothing of it was deleted: what is installed is a build without that file, such as one for the CPU, or "
             "one whose compilation was left out.",
         culprit=Culprit(path=fault.name, package=what), requester=requester_of(view, fault),
         evidence=(*needs_lines(view, fault), f"{imported.metadata}: {imported.version}"),
-        error=fault.failure.message(),
+        error=seen_error(fault),
         cure=(reinstall(view, imported),),
         why_not="whether another build of it is wanted only the user can tell")
 

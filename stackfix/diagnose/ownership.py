@@ -65,9 +65,10 @@ def need_of(facts: Facts, fault: FileFault) -> Need | None:
     """Why a shared object is needed: it is missed, or an import fails on what became of it."""
     if not is_shared_object(fault.path):
         return None
-    if fault.kind in GONE:
-        return facts.need(fault.path)
-    failed = facts.failed_files.get(fault.path)
+    need = facts.need(fault.path) if fault.kind in GONE else None
+    if need is not None:
+        return need
+    failed = facts.failed_files.get(fault.path)         # a folder in its place fails, and is not missed
     return Need(opening=failed[0], requester=None, error=failed[1]) if failed else None
 
 
