@@ -1,0 +1,1 @@
+"""Measurements beside rivals. `nox -s bench` runs them; none is part of the package."""
