@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.library_needs import is_above, parsed
 from stackfix.diagnose.library_versions import find_library_versions
@@ -104,6 +105,18 @@ def test_a_good_wheel_is_not_blamed_for_what_was_put_over_it(torch: World) -> No
     assert "is not the file of nvidia-nccl-cu12 2.19.3" in finding.summary
     again = f"{torch.prefix}/bin/python -m pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.19.3"
     assert finding.cure == (again,)
+
+
+def test_an_older_file_in_place_of_a_newer_is_not_too_new(tmp_path: Path) -> None:
+    """nvJitLink 12.0's file under the name of 12.9.86; the toolkit of cuSPARSE 12.1 has 12.1.105."""
+    world = sparse(jit(World(tmp_path), "12.9.86", *range(10)), "12.1.0.106", 1)
+    world.library(NVJITLINK, lib(offers=(f"__nvJitLinkAddData_12_0@{JIT}",)))
+    finding = only(world)
+    assert finding.code == "SF201"
+    assert finding.summary.startswith(f"{JIT} is not the file of nvidia-nvjitlink-cu12 12.9.86, and lacks 2 symbols")
+    assert finding.cure == (
+        f"{world.prefix}/bin/python -m pip install --force-reinstall --no-deps nvidia-nvjitlink-cu12==12.9.86",)
+    assert [each.code for each in diagnose(world.view()).findings] == ["SF201"]     # and no SF702 of the same file
 
 
 def test_a_library_that_dropped_what_an_older_consumer_needs(tmp_path: Path) -> None:

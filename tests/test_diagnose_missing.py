@@ -91,6 +91,15 @@ def test_what_conda_installed_is_completed_by_conda(tmp_path: Path) -> None:
     assert finding.cure == (f"conda install --prefix {world.prefix} 'cudnn=8' 'libcublas=12'",)
 
 
+def test_what_is_installed_already_is_installed_again(tmp_path: Path) -> None:
+    """A RECORD without the library: to pip the requirement is satisfied."""
+    world = World(tmp_path).wheel("torch", "2.3.1", {TORCH_CPU: lib(needs=("libnccl.so.2",))},
+                                  requires=("nvidia-nccl-cu12==2.20.5",)).wheel("nvidia-nccl-cu12", "2.20.5")
+    finding = only(world.opens(TORCH_CPU, project="torch"))
+    assert "another version" not in finding.why
+    assert finding.cure == ("/venv/bin/python -m pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.20.5",)
+
+
 def test_a_copy_of_a_toolkit_is_mentioned(tmp_path: Path) -> None:
     world = World(tmp_path).library("m/m.abi3.so", lib(needs=("libcudart.so.12",)))
     world.toolkit("/usr/local/cuda-12.4", "12.4.1").library("/usr/local/cuda-12.4/lib64/libcudart.so.12", lib())

@@ -49,8 +49,10 @@ def unfit(view: View, verdict: Verdict) -> Finding:
     fault, copy = verdict.fault, verdict.regular or verdict.winner
     owner = owner_of(view, copy.path, copy.real_path)
     needs = list(find_needs(view, fault, owner)) if owner else []
-    need = needs[0] if needs else None
     changed = fault_of_file(view, copy)
+    if changed is not None:             # the version is that of the file which is not there: it tells nothing
+        needs = [each for each in needs if not each.too_new]
+    need = needs[0] if needs else None
     what = f"{owner.name} {owner.version}" if owner else placed(view, copy.path)
     too_new = need is not None and need.too_new
     verdict_text = f"is too {'new' if too_new else 'old'} for" if need else "does not have what is needed by"

@@ -13,6 +13,7 @@ from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import Carrier, bring, find_carrier, installed_carrier
 from stackfix.diagnose.provenance import describe, named
 from stackfix.diagnose.records import MissingLibrary
+from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import FileAt
@@ -96,12 +97,19 @@ def severity_of(view: View, fault: Fault) -> str:
 
 
 def why(fault: Fault, carrier: Carrier | None, installed: Owner | None, severity: str) -> str:
+    if installed is not None and carrier is not None and is_that(installed, carrier):
+        return f"{named(installed)} is installed and should have it: its files are not complete; {carrier.why}."
     if installed is not None and carrier is not None:
         return f"{named(installed)} is installed, which has another version of the library; {carrier.why}."
     if carrier is not None:
         return f"{carrier.why}, and it is not installed."
     text = f"The search for {fault.name} came to its end; no package of the environment has it."
     return text + (" Most other modules of the package can be opened." if severity == "note" else "")
+
+
+def is_that(installed: Owner, carrier: Carrier) -> bool:
+    """Whether the carrier is installed already, in a version that will do: installing it again does nothing."""
+    return installed.name == carrier.name and (not carrier.specifier or admits(carrier.specifier, installed.version))
 
 
 def tried_lines(fault: Fault) -> Iterator[str]:
@@ -127,7 +135,11 @@ def elsewhere(view: View, name: str) -> Iterator[str]:
 
 def cures(view: View, carriers: Mapping[str, Carrier | None], installed: Owner | None) -> Iterator[str]:
     """Commands that bring the libraries."""
-    yield from bring(view, filter(None, carriers.values()))
+    wanted = [each for each in carriers.values() if each is not None]
+    if installed is not None and any(is_that(installed, each) for each in wanted):
+        yield reinstall(view, installed)
+        wanted = [each for each in wanted if not is_that(installed, each)]
+    yield from bring(view, wanted)
     for name in (each for each, carrier in carriers.items() if carrier is None):
         if installed is not None:
             yield f"install a version of {installed.name} that has {name}"

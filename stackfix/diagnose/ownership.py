@@ -10,7 +10,7 @@ from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requ
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.make_finding import make_finding
-from stackfix.diagnose.missing_told import told_as_missing
+from stackfix.diagnose.missing_told import told_as_missing, told_as_unfit
 from stackfix.diagnose.ownership_facts import ASIDE, CHANGED, GONE, Facts, Need, facts_of, is_shared_object
 from stackfix.diagnose.ownership_shared import contested
 from stackfix.diagnose.situation import View
@@ -33,14 +33,15 @@ class Damage:
 
 
 def find_damaged_packages(view: View) -> Iterator[Finding | Undecided]:
-    """SF702: one finding for each package. What has a root of its own (SF401, SF701, SF703, SF801) is left to that."""
+    """SF702: one finding for each package. What SF201, SF401, SF701, SF703 or SF801 tells is left to it."""
     facts = facts_of(view)
     disputed, lost, missed = contested(view), {each.path for each in lost_links(view)}, told_as_missing(view)
+    unfit = told_as_unfit(view)
     groups: dict[Owner, list[FileFault]] = {}
     for each in view.environment.file_faults:
         elsewhere = each.path in lost or each.owner in facts.twice or (
             each.kind in GONE and each.owner in missed) or (
-            each.kind in CHANGED and each.path in disputed) or (
+            each.kind in CHANGED and each.path in disputed | unfit) or (
             each.kind == "broken-link" and is_shared_object(each.path))
         if not elsewhere:
             groups.setdefault(each.owner, []).append(each)
