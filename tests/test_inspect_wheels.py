@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,17 @@ def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
     (folder / "RECORD").write_bytes(b"\n" * (MAX_ROWS + 1))
     assert read_record(Root(str(tmp_path)), read_all(tmp_path)[0]["demo"], notes) == []
     assert notes[-1].reason == f"has more than {MAX_ROWS} lines"
+
+
+def test_a_record_that_is_no_file_is_a_note(tmp_path: Path) -> None:
+    for name in ("fifo", "folder", "gone"):
+        (dist_info(tmp_path, name, "1") / "RECORD").unlink()
+    os.mkfifo(tmp_path / "fifo-1.dist-info/RECORD")
+    (tmp_path / "folder-1.dist-info/RECORD").mkdir()
+    found, notes = read_all(tmp_path)[0], list[Note]()
+    assert {name: each.record for name, each in found.items()} == {"fifo": True, "folder": True, "gone": False}
+    assert [read_record(Root(str(tmp_path)), found[name], notes) for name in ("fifo", "folder")] == [[], []]
+    assert [each.reason for each in notes] == ["not a plain file"] * 2
 
 
 PATHS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs", "Cc")), min_size=1, max_size=30)

@@ -181,5 +181,5 @@ def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, .
     facts = facts_of(view)
     unasked = [each for each in others if not facts.asked_by(each) and not facts.extras_asking(each)]
     return (*(f"remove {named(each)}: {uninstall(view, each)}" for each in unasked),
-            f"then put the files of {named(file.wanted)} back: {reinstall(view, file.wanted)}",
+            f"{'then ' if unasked else ''}put the files of {named(file.wanted)} back: {reinstall(view, file.wanted)}",
             *(f"keep {named(each)} in an environment of its own" for each in others if each not in unasked))

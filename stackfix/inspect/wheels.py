@@ -66,7 +66,7 @@ def read_distribution(root: Root, site: str, path: str, kind: str, notes: list[N
         extras=every(headers, "provides-extra"), tags=every(wheel, "tag"), build=first(wheel, "build"),
         generator=first(wheel, "generator"), installer=first_line(root, f"{place}/INSTALLER"),
         requested=root.exists(f"{place}/REQUESTED"), origin=read_origin(root, f"{place}/direct_url.json", notes),
-        record=kind == "dist-info" and root.is_file(f"{place}/RECORD"), manager="pip", conda_package=None,
+        record=kind == "dist-info" and root.lexists(f"{place}/RECORD"), manager="pip", conda_package=None,
     )
 
 
