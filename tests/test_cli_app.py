@@ -43,6 +43,28 @@ def test_a_full_disk_behind_stdout_is_one_line(words: tuple[str, ...], world: Wo
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize("words", [("check", "--json"), ("check", "-v"), ("check", "--help")], ids=" ".join)
+def test_a_reader_that_is_gone_is_no_answer(words: tuple[str, ...], tmp_path: Path) -> None:
+    """With `set -o pipefail` an exit status of 1 would say that the environment is broken."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as gone:
+        done = in_child([*words, "--prefix", sys.prefix], cwd=tmp_path, stdout=gone)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(("closed", "status", "said"), [
+    ("1", 3, "error: standard output: Bad file descriptor\n"), ("2", 0, ""), ("1 2", 3, "")])
+@pytest.mark.parametrize("form", ["--json", "-q"])
+def test_closed_streams(closed: str, status: int, said: str, form: str, tmp_path: Path) -> None:
+    """As cron and daemons start programs."""
+    words = ["check", "--prefix", sys.prefix, "--fail-on", "never", form]
+    close = " ".join(f"{each}>&-" for each in closed.split())
+    done = subprocess.run(["sh", "-c", f'exec "$@" {close}', "sh", sys.executable, "-m", "stackfix", *words],
+                          cwd=tmp_path, env=clean_environment(), text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (status, said)
+
+
 def test_an_interrupt_while_importing_is_one_word(tmp_path: Path) -> None:
     code = ("class Interrupt:\n"
             "    def find_spec(self, name, *rest):\n"

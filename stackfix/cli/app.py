@@ -23,8 +23,18 @@ COMMANDS = {        # name -> (module, one line of help): a module is imported w
 }
 
 
+class ReaderGone(Exception):
+    """Nobody reads standard output any more. No OSError: click would make exit status 1 of it, the answer "no"."""
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands without importing them."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -56,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         _give_up(sys.stdout)
         return 141
     except OSError as error:

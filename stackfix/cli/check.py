@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import click
 
 from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.progress import Bars
+from stackfix.cli.terminal import is_terminal
 
 if TYPE_CHECKING:
     from stackfix.cli.inspecting import Asked
@@ -37,6 +40,8 @@ def command(**options: Any) -> int:
 
     Nothing of it is imported or run, nothing is written, and no network is used.
     """
+    if sys.stdout is None:      # as `>&-` leaves it
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
     from stackfix.cli.inspecting import asked_for, open_view
     from stackfix.diagnose.diagnose import diagnose
     from stackfix.report.check import at_or_above
@@ -55,7 +60,7 @@ def command(**options: Any) -> int:
 
 def tell_of_waiting() -> None:
     """A line for who would otherwise look at nothing: nvidia-smi hangs on a wedged driver."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         click.echo("waiting for nvidia-smi, 10 seconds at most", err=True)
 
 

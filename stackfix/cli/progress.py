@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from stackfix.cli.terminal import is_terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -17,7 +19,7 @@ class Bars:
     """Bars of one command. Every method may be called from any thread; a context manager that clears them."""
 
     def __init__(self, *, shown: bool) -> None:
-        self._shown = shown and sys.stderr.isatty()
+        self._shown = shown and is_terminal(sys.stderr)
         self._since = time.monotonic()
         self._lock = threading.Lock()
         self._progress: Progress | None = None
@@ -48,12 +50,16 @@ class Bars:
         if not self._shown or time.monotonic() - self._since < MOMENT:
             return
         with self._lock:
-            if not self._shown:
+            if self._is_over():
                 return
             progress = self._progress or self._open()
             if what not in self._tasks:
                 self._tasks[what] = progress.add_task(what, total=total)
             progress.update(self._tasks[what], completed=done, total=total)
+
+    def _is_over(self) -> bool:
+        """Whether the work ended while another thread waited for the lock."""
+        return not self._shown
 
     def _open(self) -> Progress:
         from rich.console import Console

@@ -32,7 +32,12 @@ def colour_wanted(stream: TextIO | None = None) -> bool:
     if _choice != "auto":
         return _choice == "always"
     return (not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-            and (sys.stderr if stream is None else stream).isatty())
+            and is_terminal(sys.stderr if stream is None else stream))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at a stream; Python has None for one that was closed when it started."""
+    return stream is not None and stream.isatty()
 
 
 def stderr_style() -> Style:
@@ -47,7 +52,7 @@ def stdout_style() -> Style:
 
 def stdout_width() -> int | None:
     """Columns of the terminal on stdout; None where it is none: a pipe gets whole lines."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
 def _styled(text: str, style: str) -> str:
