@@ -188,8 +188,9 @@ def test_every_truncation_is_a_record_or_an_error_about_the_file() -> None:
 @pytest.mark.parametrize(("content", "reason"), [
     (b"", "file too short"),
     (b"\x7fELF", "file too short"),
-    (b"GROUP ( libm.so.6 libmvec.so.1 )\n", "invalid ELF header"),
-    (b"!<arch>\nthis is an archive of objects", "invalid ELF header"),
+    (b"GROUP ( libm.so.6 libmvec.so.1 )\n", "file too short"),         # as the loader says of less than a header
+    (b"/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( libm.so.6 )\n", "invalid ELF header"),
+    (b"!<arch>\nthis is an archive of objects" + bytes(40), "invalid ELF header"),
     (b"\x7fELF\x09\x01\x01" + bytes(60), "invalid ELF header"),
     (b"\x7fELF\x02\x01\x01" + bytes(20), "truncated: 48 bytes at 0x10 of 27"),
 ])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.faults import Fault, find_faults
-from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of
+from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, seen_error
 from stackfix.diagnose.faults_verdict import verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.install_lines import reinstall
@@ -49,7 +49,7 @@ def unusable(view: View, fault: Fault, failure: BadLibrary) -> Finding:
         "SF702", fault.severity, level=level_of(fault),
         summary=f"{path.rpartition('/')[2]}{of} cannot be loaded: {failure.why}", why=why,
         culprit=Culprit(path=path, package=named(owner)), requester=requester_of(view, fault),
-        evidence=(f"{path}: {failure.why}", *needs_lines(view, fault)), error=failure.message(),
+        evidence=(f"{path}: {failure.why}", *needs_lines(view, fault)), error=seen_error(failure),
         cure=(reinstall(view, owner), hash_it) if owner is not None else (f"remove or replace {path}",),
         why_not=None if owner is not None and inside else "no installer of the environment knows the file",
     )

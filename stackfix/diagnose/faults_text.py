@@ -9,11 +9,14 @@ from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_verdict import Copy, Verdict, offered, plain
 from stackfix.diagnose.finding_records import Requester
 from stackfix.diagnose.provenance import Provenance, describe, folder_of, named, owner_of
-from stackfix.diagnose.records import FoundVia, LoadedObject
+from stackfix.diagnose.records import BadLibrary, Failure, FoundVia, LoadedObject
 from stackfix.diagnose.situation import View
 
 SUFFIX = re.compile(r"(.+?)_(\d{1,2})_(\d{1,2})$")     # __nvJitLinkAddData_12_4
 OPENERS = frozenset({"a", "an", "it", "its", "no", "the", "this", "which"})     # words that are no name of anything
+# Source: elf/dl-load.c of glibc. What else makes a file unusable here is in our own words.
+LOADER_SAYS = ("cannot dynamically load", "cannot open", "cannot read file data", "ELF file", "file too short",
+               "invalid ELF header", "object file has no", "only ET_DYN", "wrong ELF class")
 NEWEST_MINOR = 20                                       # no CUDA major had more
 
 
@@ -36,6 +39,13 @@ def requester_of(view: View, fault: Fault) -> Requester | None:
 def requester_from(view: View, object_: LoadedObject) -> Requester:
     """An object with its package; its path as people write it, while the loader's own lines keep its `..`."""
     return Requester(path=plain(view, object_.path), package=named(owner_of(view, object_.path, object_.real_path)))
+
+
+def seen_error(failure: Failure) -> str | None:
+    """The line that the loader says; None where it says none: of a file cut short it maps what is there, and dies."""
+    if isinstance(failure, BadLibrary) and not failure.why.startswith(LOADER_SAYS):
+        return None
+    return failure.message()
 
 
 def who_needs(fault: Fault) -> str:

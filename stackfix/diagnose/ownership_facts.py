@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from stackfix.diagnose.families_parts import CUDA_SUFFIX, named
+from stackfix.diagnose.faults_text import seen_error
 from stackfix.diagnose.imports_projects import Projects, required_names
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import Opening, View
@@ -77,15 +78,15 @@ class Facts:
         return found
 
     @cached_property
-    def failed_files(self) -> dict[str, tuple[Opening, str]]:
+    def failed_files(self) -> dict[str, tuple[Opening, str | None]]:
         """Openings that fail on a file itself: one that is no library, or that lacks what others want of it."""
-        found: dict[str, tuple[Opening, str]] = {}
+        found: dict[str, tuple[Opening, str | None]] = {}
         for opening in self.view.openings:
             if opening.may_fail is None:
                 for failure in opening.outcome.failures:
                     path = getattr(failure, "path", None) or getattr(failure, "provider", None)
                     if isinstance(path, str):
-                        found.setdefault(posixpath.normpath(path), (opening, failure.message()))
+                        found.setdefault(posixpath.normpath(path), (opening, seen_error(failure)))
         return found
 
     @cached_property

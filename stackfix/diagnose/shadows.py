@@ -14,6 +14,7 @@ from stackfix.diagnose.faults_text import (
     offer_text,
     placed,
     requester_of,
+    seen_error,
     shown_way,
     via_text,
     who_needs,
@@ -51,7 +52,7 @@ def shadow(view: View, verdict: Verdict) -> Finding:
         culprit=Culprit(path=winner.path, variable=cause.variable,
                         package=named(owner_of(view, winner.path, winner.real_path))),
         requester=requester_of(view, fault), symbols=fault.symbols, evidence=tuple(evidence(view, verdict, cause)),
-        error=fault.failure.message(), winner=winner.path, loser=loser.path if loser else None,
+        error=seen_error(fault.failure), winner=winner.path, loser=loser.path if loser else None,
         cure=tuple(dict.fromkeys(cures(view, verdict, cause))),
         why_not=None if inside else NO_COPY if loser is None else f"{loser.path} is not in the environment's prefix",
     )

@@ -16,6 +16,7 @@ from stackfix.inspect.records import BadElf
 MACHINES = {3: "i386", 20: "ppc", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv"}
 KINDS = {2: "executable", 3: "shared"}
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE = 1, 2, 3, 4
+SHORTEST = 64                   # the header of a 64-bit file; the loader looks at nothing in a shorter one
 LONGEST_STRING = 1 << 16        # a longer symbol name would be a C++ name of 64 KiB
 MOST_DYNAMIC = 1 << 16          # entries of PT_DYNAMIC; real ones have fewer than 100
 
@@ -30,7 +31,7 @@ class Layout:
         self.data, self.path, self.size = data, path, len(data)
         ident = data[0:16]
         if len(ident) < 16 or ident[:4] != b"\x7fELF":
-            raise self.bad("file too short" if self.size < 16 else "invalid ELF header")
+            raise self.bad("file too short" if self.size < SHORTEST else "invalid ELF header")
         if ident[4] not in {1, 2} or ident[5] not in {1, 2} or ident[6] != 1:
             raise self.bad("invalid ELF header")
         self.bits, self.byte_order = 32 * ident[4], "little" if ident[5] == 1 else "big"
