@@ -108,6 +108,14 @@ def test_what_only_running_the_script_would_tell_is_undecided(world: World) -> N
     assert "$(find-cuda --lib)" in answer.reason
 
 
+def test_a_home_that_nobody_named_is_undecided_and_one_that_is_known_is_not_reported(world: World) -> None:
+    activate(world, "export LD_LIBRARY_PATH=$HOME/cuda/lib64:$LD_LIBRARY_PATH\n")
+    assert [type(each) for each in find_activation_order(world.view())] == [Undecided]
+    view = world.environ(HOME="/home/me").view()
+    assert list(find_activation_order(view)) == []
+    assert "HOME" not in view.variables
+
+
 def test_what_is_not_taken_back_is_a_note(world: World) -> None:
     text = "export LD_LIBRARY_PATH=/opt/cuda/lib64:$LD_LIBRARY_PATH\n"
     assert orders(activate(world, text)) == []
@@ -167,10 +175,11 @@ def test_hostile_lines_end(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("value", [
     "$LD_LIBRARY_PATH:/a:/b", "/a:$LD_LIBRARY_PATH", "/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}:/b",
     "${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/a", '"/x y:/a"', "/a", "$CONDA_PREFIX/lib/:${CONDA_PREFIX}/x",
+    "$HOME/cuda/lib64:${HOME}/b:$LD_LIBRARY_PATH",
 ])
 def test_a_line_means_what_a_shell_makes_of_it(tmp_path: Path, value: str) -> None:
     """Beside the real shell."""
-    world = activate(World(tmp_path, conda=True), f"export LD_LIBRARY_PATH={value}\n")
+    world = activate(World(tmp_path, conda=True).environ(HOME="/home/me"), f"export LD_LIBRARY_PATH={value}\n")
     found = activated_path(world.view())
     assert found is not None
     folders = [each.folder for each in found.elements]
@@ -178,7 +187,7 @@ def test_a_line_means_what_a_shell_makes_of_it(tmp_path: Path, value: str) -> No
         folders.insert(found.before, "/before")
     done = subprocess.run(
         ["sh", "-c", f'. "{world.host(world.prefix)}/etc/conda/activate.d/env_vars.sh"; printf %s "$LD_LIBRARY_PATH"'],
-        env={"LD_LIBRARY_PATH": "/before", "CONDA_PREFIX": world.prefix}, capture_output=True,
+        env={"LD_LIBRARY_PATH": "/before", "CONDA_PREFIX": world.prefix, "HOME": "/home/me"}, capture_output=True,
         text=True, check=True, timeout=10)
     assert [str(Path(each)) for each in done.stdout.split(":")] == folders
 

@@ -66,6 +66,7 @@ class Reader:
     def __init__(self, view: View) -> None:
         self.view = view
         self.values = dict.fromkeys(("CONDA_PREFIX", "VIRTUAL_ENV"), view.environment.prefix)
+        self.values |= {"HOME": view.environment.home} if view.environment.home else {}
         self.values |= {name: view.variables[name] for name in ("CUDA_HOME", "CUDA_PATH")
                         if name in view.variables}
         self.path: list[Element | None] = [None]        # None: the earlier value

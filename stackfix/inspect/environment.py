@@ -74,6 +74,7 @@ def inspect_installation(root: Root, environ: Mapping[str, str], found: Found, *
         file_faults=faults,
         activation=tuple(read_activation(root, found.prefix, notes)),
         kernels=tuple(read_kernels(root, found.prefix, environ, notes)), notes=tuple(notes),
+        home=environ.get("HOME") or None,
     ), files
 
 

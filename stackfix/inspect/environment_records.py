@@ -237,3 +237,4 @@ class Environment:
     activation: tuple[ActivationScript, ...]
     kernels: tuple[JupyterKernel, ...]
     notes: tuple[Note, ...]
+    home: str | None = None         # HOME, which activation scripts speak of; it is in no report
