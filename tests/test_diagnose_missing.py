@@ -334,6 +334,22 @@ def test_a_torch_in_another_package_folder(tmp_path: Path) -> None:
     assert not finding.repairable
 
 
+@pytest.mark.parametrize("folder", ["{prefix}/lib/cuda", "/opt/cuda/lib64"])
+def test_what_only_activation_leads_to_is_not_nowhere(tmp_path: Path, folder: str) -> None:
+    world = World(tmp_path, conda=True)
+    folder = folder.format(prefix=world.prefix)
+    script = f"{world.prefix}/etc/conda/activate.d/cuda.sh"
+    world.write(script, f"# CUDA\nexport LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH\n")
+    world.library(f"{folder}/libcufft.so.11", lib()).library("m/m.abi3.so", lib(needs=("libcufft.so.11",)))
+    finding = only(world.opens("m/m.abi3.so", phase="module"))
+    assert (finding.code, finding.severity) == ("SF402", "warning")
+    assert finding.summary == "m.abi3.so finds libcufft.so.11 after activation only"
+    assert finding.why.startswith(f"{script}, line 2, puts {folder} on LD_LIBRARY_PATH.")
+    assert finding.cure[0] == f"conda activate {world.prefix}"
+    assert finding.error == really(world)
+    assert answers(world.environ(LD_LIBRARY_PATH=folder)) == []
+
+
 # --- foreign copies in the place of missing ones ---
 
 

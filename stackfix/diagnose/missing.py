@@ -17,6 +17,7 @@ from stackfix.diagnose.links_lost import lost_links
 from stackfix.diagnose.links_unversioned import BARE, alias_of
 from stackfix.diagnose.machine_architecture import is_foreign
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_activated import activated_copy, fits
 from stackfix.diagnose.missing_carriers import GONE, gone_files, is_plain, recorded
 from stackfix.diagnose.missing_nowhere import SHOWN, nowhere, seen_error, tried_lines, who_opens
 from stackfix.diagnose.missing_unreachable import unreachable
@@ -40,7 +41,7 @@ def find_missing(view: View) -> Iterator[Finding | Undecided]:
             yield undecided_driver(view, fault)
         elif gone := recorded_and_gone(view, fault):
             lost.setdefault(gone.owner, []).append((fault, gone))
-        elif copy := reachable_copy(view, fault):
+        elif copy := reachable_copy(view, fault) or activated_copy(view, fault.name):
             if not (fault.severity == "note" and is_of_one_package(view, fault, copy)):
                 unreached.setdefault(asker(fault), []).append((fault, copy))
         elif is_fault(view, fault):
@@ -150,11 +151,9 @@ def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
 
 def reachable_copy(view: View, fault: Fault) -> Copy | None:
     """The environment's copy, where the loader could take it if it came there."""
-    loader = view.situation.loader.machine
     for copy in own_files(view, fault.name):
         at = view.files.at(copy.path)
-        if isinstance(at, FileAt) and (getattr(at.elf, "bits", 0), getattr(at.elf, "machine", "")) == (
-                loader.bits, loader.machine):
+        if isinstance(at, FileAt) and fits(view, at):
             return copy
     return None
 

@@ -9,6 +9,8 @@ from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_li
 from stackfix.diagnose.faults_verdict import Copy, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.make_finding import make_finding
+from stackfix.diagnose.missing_activated import by_activation, how_to_activate
+from stackfix.diagnose.plumbing_scripts import Element
 from stackfix.diagnose.provenance import LIBRARY_PATH, describe, folder_of, named, owner_of
 from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import View
@@ -24,29 +26,37 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
     """SF402 of one requester."""
     fault, copy = group[0]
     names = [each.name for each, _ in group]
+    element = by_activation(view, [each for _, each in group])
     requester = requester_of(view, fault)
     inside = all(each.path.startswith(f"{view.environment.prefix}/") for _, each in group)
     return make_finding(
-        "SF402", severity_of(view, group),
+        "SF402", severity_of(view, group, after_activation=element is not None),
         level=level_of(fault),
-        summary=f"{limited(names)} {'is' if len(names) == 1 else 'are'} installed where {who_needs(fault)} does not "
-                f"look",
-        why=why(view, fault, copy), culprit=Culprit(path=copy.path, package=named(owner_of(view, copy.path))),
+        summary=f"{who_needs(fault)} finds {limited(names)} after activation only" if element is not None else
+        f"{limited(names)} {'is' if len(names) == 1 else 'are'} installed where {who_needs(fault)} does not look",
+        why=why_activated(element) if element is not None else why(view, fault, copy),
+        culprit=Culprit(path=copy.path, package=named(owner_of(view, copy.path))),
         requester=requester,
         evidence=tuple(evidence(view, group)), error=fault.failure.message(), loser=copy.path,
         cure=tuple(cures(view, group)), why_not=None if inside else f"{copy.path} is not in the environment's prefix")
 
 
-def severity_of(view: View, group: Sequence[tuple[Fault, Copy]]) -> str:
+def severity_of(view: View, group: Sequence[tuple[Fault, Copy]], *, after_activation: bool) -> str:
     """What is opened on a GPU only was installed for it: more than a note, unless torch loads it first.
 
-    What fails without torch may work with it.
+    What fails without torch may work with it, and what fails without activation works with that.
     """
     worst = min((each.severity for each, _ in group), key=SEVERITIES.index)
     by_torch = loaded_by_torch(view, {each.name for each, _ in group})
     if worst != "note" or any(each.family is None for each, _ in group):
-        return "warning" if worst == "error" and by_torch else worst
+        return "warning" if worst == "error" and (by_torch or after_activation) else worst
     return "note" if by_torch else "warning"
+
+
+def why_activated(element: Element) -> str:
+    """What activation does that was not done here."""
+    return (f"{element.script}, line {element.line}, puts {element.folder} on {LIBRARY_PATH}. That is not so in this "
+            f"process: what is started without activation, as Jupyter kernels, services and cron jobs are, fails.")
 
 
 def why(view: View, fault: Fault, copy: Copy) -> str:
@@ -97,6 +107,8 @@ def evidence(view: View, group: Sequence[tuple[Fault, Copy]]) -> Iterator[str]:
 def cures(view: View, group: Sequence[tuple[Fault, Copy]]) -> Iterator[str]:
     """What brings the loader there, best first."""
     fault = group[0][0]
+    if by_activation(view, [copy for _, copy in group]) is not None:
+        yield how_to_activate(view)
     folders = [*dict.fromkeys(folder_of(copy.path) for _, copy in group)]
     folders += [each for each in behind(view, [copy for _, copy in group]) if each not in folders]
     yield f"export {LIBRARY_PATH}={':'.join(folders)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}  # before Python starts"
