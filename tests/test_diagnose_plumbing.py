@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.plumbing import find_broad_paths, find_current_folder, find_kernels_without_path
 from stackfix.diagnose.plumbing_activation import find_activation_order, requirement_of
@@ -114,6 +115,14 @@ def test_a_home_that_nobody_named_is_undecided_and_one_that_is_known_is_not_repo
     view = world.environ(HOME="/home/me").view()
     assert list(find_activation_order(view)) == []
     assert "HOME" not in view.variables
+
+
+def test_questions_about_files_come_before_those_about_the_machine(world: World) -> None:
+    """Without -v only the first are shown, and a machine without a GPU has many of its own."""
+    activate(world, "export LD_LIBRARY_PATH=$(find-cuda --lib):$LD_LIBRARY_PATH\n")
+    subjects = [each.subject for each in diagnose(world.view()).undecided]
+    assert subjects[0].endswith("env_vars.sh:1")
+    assert "driver" in subjects[1:]
 
 
 def test_what_is_not_taken_back_is_a_note(world: World) -> None:

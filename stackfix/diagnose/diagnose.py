@@ -66,7 +66,12 @@ def diagnose(view: View) -> Diagnosis:
     findings = sorted((each for each in answers if isinstance(each, Finding)), key=rank)
     undecided = (*view.machine.undecided, *(each for each in answers if isinstance(each, Undecided)))
     return Diagnosis(levels=tuple(describe_levels(view, findings)), findings=tuple(findings),
-                     undecided=tuple(dict.fromkeys(undecided)))
+                     undecided=tuple(sorted(dict.fromkeys(undecided), key=is_of_machine)))
+
+
+def is_of_machine(question: Undecided) -> bool:
+    """Whether a question is none of the environment's own files: on a machine without a GPU there are many."""
+    return "/" not in question.subject and question.subject != "imports" and not question.subject.startswith("files of")
 
 
 def rank(finding: Finding) -> tuple[int, int, str, str, str]:
