@@ -415,7 +415,7 @@ def test_nothing_is_run_and_nothing_is_written(venv: Path, say: Say, tmp_path: P
     (("--prefix", "a\0b"), 2, "--prefix"),
     (("--python", "./missing"), 2, "missing: no such file"),
     (("--python", "no-such-program"), 2, "no such program on PATH"),
-    (("--python", "./file"), 2, "no environment around it"),
+    (("--python", "./file"), 2, "is no Python interpreter"),
     (("--python", "."), 2, "--python"),
     (("--prefix", "file", "--python", "./file"), 2, "name the environment twice"),
     (("--root", "missing"), 2, "--root missing: no such folder"),

@@ -184,3 +184,9 @@ def test_a_tree_is_walked_as_the_kernel_walks_a_chroot(tmp_path: Path) -> None:
             assert (answer and tuple(answer)) == (status and (status.st_dev, status.st_ino)), (seed, tree_name, each)
             reached += answer is not None
     assert reached > 500        # the paths are not all of nothing
+
+
+def test_a_path_that_no_system_call_takes_is_no_link(root: Root) -> None:
+    for path in ("relative", "/a\0b", "/\ud800"):
+        assert root.link_target(path) is None
+        assert not root.lexists(path)

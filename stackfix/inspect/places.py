@@ -107,6 +107,7 @@ class Root:
         """What the link `path` says, or None where it is no link."""
         parent, _, name = path.rstrip("/").rpartition("/")
         try:
+            must_be_usable(path)
             return os.readlink(self.host(f"{self.resolve(parent or '/').rstrip('/')}/{name}"))  # noqa: PTH115 - text
         except OSError:
             return None
