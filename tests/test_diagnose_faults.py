@@ -238,7 +238,7 @@ def test_without_an_interpreter_nobody_knows_whose_a_symbol_is(tmp_path: Path) -
     world.remove("/usr/bin/python3.11")
     view = world.view()
     diagnosis = diagnose(view)
-    assert [each.code for each in diagnosis.findings] == []
+    assert not any(each.code.startswith("SF50") for each in diagnosis.findings)
     assert find_faults(view) == ()
     said = [each.reason for each in diagnosis.undecided if each.subject == "imports"]
     assert len(said) == 1

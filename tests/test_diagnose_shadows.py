@@ -361,3 +361,20 @@ def test_a_whole_newer_toolkit_on_the_path_is_one_note(tmp_path: Path) -> None:
     assert [(each.code, each.severity, each.culprit.path) for each in found] == [
         ("SF102", "note", "/usr/local/cuda-12.6/lib64")]
     assert {JIT, "libnvrtc-builtins.so.12.1"} <= {each.partition(",")[0] for each in found[0].evidence}
+
+
+@pytest.mark.parametrize("variable", ["LD_LIBRARY_PATH", "LD_PRELOAD"])
+def test_a_foreign_copy_of_a_library_of_the_system(tmp_path: Path, variable: str) -> None:
+    """An old zlib on the path: no version and no family tells whose inflateInit2_ is."""
+    world = World(tmp_path).library(f"{SYSTEM}/libz.so.1", lib(offers=("inflateInit2_", "crc32")))
+    world.library("/opt/vendor/libz.so.1", lib(offers=("crc32",)))
+    world.wheel("mine", "1.0", {"mine/_m.abi3.so": lib(needs=("libz.so.1",), wants=("crc32", "inflateInit2_"))})
+    assert told(world.opens("mine/_m.abi3.so", project="mine")) == []
+    folder = "/opt/vendor" if variable == "LD_LIBRARY_PATH" else "/opt/vendor/libz.so.1"
+    finding, = diagnose(world.environ(**{variable: folder}).view()).findings
+    assert (finding.code, finding.severity, finding.winner, finding.loser) == (
+        "SF101", "error", "/opt/vendor/libz.so.1", f"{SYSTEM}/libz.so.1")
+    assert (finding.culprit.variable, finding.symbols) == (variable, ("inflateInit2_",))
+    assert finding.cure == (f"unset {variable}",)       # the system's folder is nothing to put first
+    assert not finding.repairable
+    assert finding.error == world.really().splitlines()[0]

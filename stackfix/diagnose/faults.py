@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from stackfix.diagnose.faults_hidden import hidden_library
 from stackfix.diagnose.faults_symbols import (
     LIBSTDCXX,
     family_of_symbol,
@@ -249,8 +250,16 @@ class InOpening:
         elif (family := family_of_symbol(failure.name, self.view.libraries.families)) is not None and (
                 loaded := self.member(family)):
             self.sort_by_file(failure, loaded, requester, family)
+        elif hidden := self.hidden(failure):
+            self.sort_by_file(failure, hidden, requester)
         else:
             self.note(("symbol-unknown", failure.requester), failure, name=failure.requester.rpartition("/")[2])
+
+    def hidden(self, failure: MissingSymbol) -> str | None:
+        """The needed library that has the symbol in a copy which another one hides."""
+        number = self.by_path.get(failure.requester)
+        return None if number is None else hidden_library(self.view, self.opening.outcome.attempted, number,
+                                                          failure.name)
 
     def member(self, family: LibraryFamily) -> str | None:
         """The loaded library of a family, its main one first."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.diagnose.faults import Fault
-from stackfix.diagnose.faults_verdict import Copy, Verdict, offered, plain
+from stackfix.diagnose.faults_hidden import offered
+from stackfix.diagnose.faults_verdict import Copy, Verdict, plain
 from stackfix.diagnose.finding_records import Requester
 from stackfix.diagnose.provenance import Provenance, describe, folder_of, named, owner_of
 from stackfix.diagnose.records import BadLibrary, Failure, FoundVia, LoadedObject

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.faults import Fault, find_faults, own_copies, serious
+from stackfix.diagnose.faults_hidden import offered
 from stackfix.diagnose.records import BadLibrary, Candidate, FoundVia, LoadedObject
 from stackfix.diagnose.situation import Opening, View
-from stackfix.inspect.records import BadElf, ElfObject, FileAt, SymbolNames
+from stackfix.inspect.records import ElfObject, FileAt
 
 OWN_PATHS = frozenset({"RPATH", "RUNPATH"})
 
@@ -155,14 +156,3 @@ def has_all(view: View, path: str, fault: Fault) -> bool:
     if at.elf.defined_versions and not known >= set(fault.versions):
         return False
     return not set(fault.symbols) - set(offered(view, path, fault.symbols))
-
-
-def offered(view: View, path: str, names: Iterable[str]) -> Iterator[str]:
-    """Those of the names that a file defines."""
-    at = view.files.at(path)
-    if not isinstance(at, FileAt) or not isinstance(at.elf, ElfObject):
-        return
-    try:
-        yield from view.files.symbols(at).offered(SymbolNames(list(dict.fromkeys(names))))
-    except BadElf:
-        return

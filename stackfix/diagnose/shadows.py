@@ -102,7 +102,9 @@ def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
     """What to do by hand, best first."""
     yield from cause.undo
     loser, owner = verdict.loser, owner_of(view, verdict.winner.path, verdict.winner.real_path)
-    if loser is not None and not verdict.is_requester and cause.variable != PRELOAD:  # a path comes too late there
+    # a path comes too late for what is preloaded, and the system's whole folder is nothing to put first
+    own = loser is not None and view.is_own(loser.path, loser.real_path)
+    if loser is not None and own and not verdict.is_requester and cause.variable != PRELOAD:
         yield put_first(loser)
         if view.environment.kernels:
             yield 'a running notebook cannot change it: put the variable into "env" of its kernel.json and restart it'
