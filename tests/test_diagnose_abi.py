@@ -119,6 +119,16 @@ def test_torchvision_hides_the_loaders_line(tmp_path: Path) -> None:
     assert "stackfix lock --torch 2.5.1 --with torchvision==0.20.1" in finding.cure
 
 
+def test_torchaudio_of_the_same_number_states_no_torch(tmp_path: Path) -> None:
+    """torchaudio 2.11.1 is for torch 2.13 and later; 2.11.0 came with torch 2.11."""
+    world = torch(World(tmp_path), "2.11.0+cu130")
+    name = "torchaudio/lib/_torchaudio.so"
+    world.wheel("torchaudio", "2.11.1", {name: lib(needs=LINKED, wants=("_ZN2at4_ops3addEl",), runpath=(
+        "$ORIGIN/../../torch/lib"))})
+    finding = findings(world.opens(name, project="torchaudio").view())["SF501"]
+    assert finding.cure[0] == "/venv/bin/python -m pip install --no-deps 'torchaudio==2.11.0'"
+
+
 def test_what_a_file_name_states(tmp_path: Path) -> None:
     """flash-attn's metadata says nothing; the wheel that it came from does."""
     world = flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", "_ZN3c105Error1xEv")

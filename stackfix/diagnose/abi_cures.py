@@ -29,15 +29,30 @@ def for_this_torch(view: View, extension: Extension, torch: InstalledTorch) -> I
     if extension.name == FLASH:
         yield from flash_attn(view, rows, extension)
         return
-    from stackfix.matrix.query import companion, companion_fits, companion_versions
+    from stackfix.matrix.query import companion, companion_versions
 
     for version in companion_versions(view.matrix, extension.name):
         row = companion(view.matrix, extension.name, version)
-        fits = row is not None and row.torch is not None and (
-            any(companion_fits(row, each) is None for each in rows) if rows else admits(row.torch, torch.release))
-        if fits and row is not None and has_cuda_of(view, row, torch) and not same(extension, version):
+        if row is not None and is_for(row, rows, torch) and has_cuda_of(view, row, torch) and not same(
+                extension, version):
             yield install_line(view, extension.distribution, f"{extension.name}=={version}")
             return
+
+
+def is_for(row: Companion, rows: list[TorchBuild], torch: InstalledTorch) -> bool:
+    """Whether a release is known to be for this torch."""
+    from stackfix.matrix.query import companion_fits
+
+    if row.torch is None and not is_of_release(row, torch):
+        return False
+    if rows:
+        return any(companion_fits(row, each) is None for each in rows)
+    return row.torch is None or admits(row.torch, torch.release)
+
+
+def is_of_release(row: Companion, torch: InstalledTorch) -> bool:
+    """Whether a release that states no torch came with this one, under its number: torchaudio does so up to 2.11."""
+    return row.package == "torchaudio" and numbers(row.version)[:2] == numbers(torch.release)[:2]
 
 
 def has_cuda_of(view: View, row: Companion, torch: InstalledTorch) -> bool:
