@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from stackfix.diagnose.install_lines import install_line, reinstall, uninstall, update_line
+from stackfix.diagnose.install_lines import export_line, install_line, reinstall, uninstall, update_line
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
 from tests.diagnose_world import World
@@ -68,3 +69,12 @@ def test_what_nobody_installed_yet(tmp_path: Path, pip: bool) -> None:
 def test_a_prefix_with_spaces_is_one_word(tmp_path: Path) -> None:
     world = World(tmp_path, prefix="/my envs/a b").wheel(JIT, "12.4.127")
     assert shlex.split(lines(world.view())[0])[0] == "/my envs/a b/bin/python"
+
+
+@pytest.mark.parametrize("before", ["", "/usr/local/cuda/lib64"])
+def test_folders_that_are_put_first(before: str) -> None:
+    script = f"{export_line(['/my envs/lib', '/b'])}; printenv LD_LIBRARY_PATH"
+    environ = {"PATH": "/usr/bin:/bin", **({"LD_LIBRARY_PATH": before} if before else {})}
+    said = subprocess.run(["bash", "-c", script.replace("  # before Python starts", "")], env=environ, text=True,
+                          check=True, capture_output=True).stdout
+    assert said == f"/my envs/lib:/b{f':{before}' if before else ''}\n"

@@ -1,8 +1,9 @@
-"""Command lines that change what is installed in one environment, by the installer that it was made with."""
+"""Command lines for one environment: what is installed, by its own installer, and what the loader searches."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
@@ -45,6 +46,12 @@ def uninstall(view: View, owner: Owner | Distribution) -> str:
     if owner.manager == "conda":
         return f"conda remove --prefix {prefix_of(view)} --force {conda_name(owner)}"
     return f"{installer(view, owner, 'uninstall')}{'' if by_uv(view, owner) else ' -y'} {owner.name}"
+
+
+def export_line(folders: Iterable[str]) -> str:
+    """The line that puts folders first on LD_LIBRARY_PATH."""
+    return (f"export LD_LIBRARY_PATH={shlex.quote(':'.join(folders))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}  "
+            "# before Python starts")
 
 
 def installer(view: View, like: Owner | Distribution | None, command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from stackfix.diagnose.faults_verdict import Copy
@@ -39,4 +40,5 @@ def by_activation(view: View, copies: Iterable[Copy]) -> Element | None:
 def how_to_activate(view: View) -> str:
     """The line that does it."""
     prefix = view.environment.prefix
-    return f"conda activate {prefix}" if view.environment.conda is not None else f"source {prefix}/bin/activate"
+    conda = view.environment.conda is not None
+    return f"conda activate {shlex.quote(prefix)}" if conda else f"source {shlex.quote(f'{prefix}/bin/activate')}"

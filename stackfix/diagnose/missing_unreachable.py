@@ -8,6 +8,7 @@ from stackfix.diagnose.faults import Fault, own_copies
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
+from stackfix.diagnose.install_lines import export_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_activated import by_activation, how_to_activate
 from stackfix.diagnose.plumbing_scripts import Element
@@ -111,7 +112,7 @@ def cures(view: View, group: Sequence[tuple[Fault, Copy]]) -> Iterator[str]:
         yield how_to_activate(view)
     folders = [*dict.fromkeys(folder_of(copy.path) for _, copy in group)]
     folders += [each for each in behind(view, [copy for _, copy in group]) if each not in folders]
-    yield f"export {LIBRARY_PATH}={':'.join(folders)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}  # before Python starts"
+    yield export_line(folders)
     if loaded_by_torch(view, {each.name for each, _ in group}):
         yield "or import torch first: it loads them, and what is loaded is found by its name"
     for name in ("onnxruntime-gpu", "onnxruntime"):

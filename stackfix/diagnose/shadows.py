@@ -21,7 +21,7 @@ from stackfix.diagnose.faults_text import (
 )
 from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
-from stackfix.diagnose.install_lines import update_line
+from stackfix.diagnose.install_lines import export_line, update_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD, Provenance, folder_of, named, owner_of, trace
 from stackfix.diagnose.records import FoundVia
@@ -118,4 +118,4 @@ def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
 
 def put_first(copy: Copy) -> str:
     """The line that makes one folder the first of LD_LIBRARY_PATH."""
-    return f"export {LIBRARY_PATH}={folder_of(copy.path)}${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}  # before Python starts"
+    return export_line([folder_of(copy.path)])
