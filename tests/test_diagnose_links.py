@@ -155,6 +155,34 @@ def test_links_that_lead_to_links_and_nowhere(tmp_path: Path, links: dict[str, s
                             f"{'Too many levels of symbolic links' if by_path and loop else GONE}")
 
 
+def test_links_into_a_cache_that_was_cleared_are_one_finding(tmp_path: Path) -> None:
+    """uv's `--link-mode symlink`: with the cache METADATA and RECORD are gone as well."""
+    world = World(tmp_path)
+    for name in ("a/_a.abi3.so", "a.libs/liba.so.1", "b/_b.abi3.so"):
+        world.link(f"{world.site}/{name}", f"/cache/archive/{name}")
+    world.opens("b/_b.abi3.so", phase="module")
+    finding = only(list(find_broken_links(world.view())))
+    assert (finding.severity, finding.culprit.path) == ("error", f"{world.site}/b/_b.abi3.so")
+    assert finding.summary.endswith("is a link that leads nowhere, and so are 2 more")
+    assert "below /cache/archive, which are not there" in finding.why
+    assert finding.evidence[1] == f"{world.site}/a.libs/liba.so.1 -> /cache/archive/a.libs/liba.so.1"
+    assert not any("rm " in each for each in finding.cure)
+    assert not finding.repairable
+
+
+def test_broken_links_of_one_package_are_one_finding(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for name in ("x", "y"):
+        world.wheel(name, "1", {f"{name}/lib{name}{number}.so.1": lib() for number in range(2)})
+        for number in range(2):
+            world.remove(f"{name}/lib{name}{number}.so.1").link(f"{world.site}/{name}/lib{name}{number}.so.1", "gone")
+    found = {each.culprit.package: each for each in find_broken_links(world.view())}
+    assert {name: each.severity for name, each in found.items()} == {"x 1": "warning", "y 1": "warning"}
+    assert found["x 1"].cure == (
+        "reinstall the package: /venv/bin/python -m pip install --force-reinstall --no-deps x==1",)
+    assert found["x 1"].summary.endswith("leads nowhere, and so is 1 more")
+
+
 def test_links_that_lead_somewhere(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("x", "1", {"x/libx.so.1": lib()}).library("/opt/liby.so.1", lib())
     world.link(f"{world.site}/x/libx.so", "libx.so.1").link(f"{world.site}/x/liby.so.1", "/opt/liby.so.1")
