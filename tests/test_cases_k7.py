@@ -141,7 +141,7 @@ def test_the_script_of_the_guide(conda: str, pip: str, stem: str, tmp_path: Path
                                                      world.inside(f"{CUDNN}/libcudnn.so.8"))
     assert any(conda in each and pip in each for each in finding["evidence"])
     assert finding["cure"][0].startswith(f"in {script}: put {world.inside(CUDNN)} before {general}")
-    assert any(f"conda remove --prefix {world.prefix} cudnn" in each for each in finding["cure"])
+    assert any(f"conda remove --prefix {world.prefix} --force cudnn" in each for each in finding["cure"])
 
 
 def test_the_specific_folder_first(tmp_path: Path, say: Say) -> None:
@@ -200,7 +200,7 @@ def test_pip_writes_over_a_torch_of_conda(version: str, build: str, pip: str, tm
     assert finding["culprit"]["path"].startswith(world.inside("torch/"))
     assert finding["requester"]["package"] == f"torch {pip}"
     assert f"pytorch {version} (conda) and torch {pip}" in finding["summary"]
-    assert finding["cure"][0].startswith(f"remove pytorch {version}: conda remove")
+    assert finding["cure"][0].startswith("conda remove ")
     assert f"--force-reinstall --no-deps torch=={pip}" in finding["cure"][1]
     # one owner only
     assert is_clean(say, install_torch(World(tmp_path / "one", conda=True), pip))
@@ -216,7 +216,7 @@ def test_where_conda_left_its_metadata(tmp_path: Path, say: Say) -> None:
     assert (finding["kind"], finding["severity"], finding["level"]) == ("two-installations", "error", "torch")
     assert "torch 2.4.0 and pytorch 2.3.1 (conda)" in finding["summary"]
     assert any("libleft_by_conda.so" in each for each in finding["evidence"])
-    assert any(each.startswith("keep conda's") for each in finding["cure"])
+    assert any(each.endswith("# keep conda's") for each in finding["cure"])
 
 
 # --- pytorch/pytorch#115138: whichever import comes first maps its libstdc++ ---

@@ -179,7 +179,7 @@ def test_broken_links_of_one_package_are_one_finding(tmp_path: Path) -> None:
     found = {each.culprit.package: each for each in find_broken_links(world.view())}
     assert {name: each.severity for name, each in found.items()} == {"x 1": "warning", "y 1": "warning"}
     assert found["x 1"].cure == (
-        "reinstall the package: /venv/bin/python -m pip install --force-reinstall --no-deps x==1",)
+        "/venv/bin/python -m pip install --force-reinstall --no-deps x==1",)
     assert found["x 1"].summary.endswith("leads nowhere, and so is 1 more")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Iterator
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
@@ -46,8 +47,8 @@ def judge_lost(view: View, lost: LostLink) -> Finding | None:
                   *((f"{named(owner)} recorded {lost.path}",) if owner and lost.recorded else ()),
                   *((f"seen at: {opening.what}",) if opening else ())),
         error=failure.message() if failure else None, winner=instead, loser=lost.target,
-        cure=(f"ln -s {name} {lost.path}",
-              *((f"or reinstall the package: {reinstall(view, owner)}",) if owner else ())),
+        cure=(shlex.join(("ln", "-s", name, lost.path)),
+              *((f"{reinstall(view, owner)}  # or so",) if owner else ())),
         why_not=None if view.is_own(lost.path) else f"{lost.path} lies outside of the environment",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -113,9 +114,9 @@ def reason(group: Sequence[Broken]) -> str:
 
 def cure(view: View, one: Broken) -> tuple[str, ...]:
     if one.owner is not None:
-        return (f"reinstall the package: {reinstall(view, one.owner)}",)
+        return (reinstall(view, one.owner),)
     if one.severity == "note":
-        return (f"remove it: rm {one.path}",)
+        return (shlex.join(("rm", one.path)),)
     return (f"put {one.target} back, or install the package of {one.path} again, as files and not as links",)
 
 

@@ -111,7 +111,7 @@ def describe(view: View, owner: Owner, damages: Sequence[Damage]) -> Finding:
         requester=requester_of(view, need, asked),
         evidence=tuple(evidence(damages)) + ((f"required by {', '.join(asked)}",) if asked else ()),
         error=need.error if need else None,
-        cure=(f"reinstall it: {reinstall(view, owner)}",) if not only_outside else (),
+        cure=(reinstall(view, owner),) if not only_outside else (),
         why_not=why_not(view, owner, worst),
     )
 

@@ -125,10 +125,10 @@ def cure_one_folder(view: View, twice: Twice) -> tuple[str, ...]:
     conda = [each for each in twice.owners if each.manager == "conda"]
     other = [each for each in twice.owners if each.manager != "conda"]
     if conda and other:
-        return (f"keep conda's: {uninstall(view, other[0])}, then {reinstall(view, conda[0])}",
-                f"or keep the other: {uninstall(view, conda[0])}, then {reinstall(view, other[0])}")
-    return (f"remove all copies, until none is found: {uninstall(view, twice.owners[0])}",
-            f"then {reinstall(view, twice.owners[0])}")
+        return (f"{uninstall(view, other[0])} && {reinstall(view, conda[0])}  # keep conda's",
+                f"{uninstall(view, conda[0])} && {reinstall(view, other[0])}  # or keep the other")
+    return (f"{uninstall(view, twice.owners[0])}  # again, until no copy is found",
+            f"{reinstall(view, twice.owners[0])}  # then")
 
 
 def describe_beside(found: Sequence[Twice]) -> Finding:
@@ -180,8 +180,8 @@ def describe_hidden(view: View, found: Sequence[Twice]) -> Finding:
                             path=first.distributions[1].metadata),
         evidence=tuple(lines(found)), winner=first.distributions[0].metadata, loser=first.distributions[1].metadata,
         cure=(f"take {site.path} out of PYTHONPATH" if variable else
-              "export PYTHONNOUSERSITE=1, and the environment's own copies are imported",
-              f"or remove the copy there: {uninstall(view, first.owners[0])}"),
+              "export PYTHONNOUSERSITE=1  # and the environment's own copies are imported",
+              f"{uninstall(view, first.owners[0])}  # or so: remove the copy there"),
         why_not="nothing is broken" if severity == "note" else None,
     )
 

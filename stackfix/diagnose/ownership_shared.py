@@ -175,11 +175,10 @@ def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, .
     if file.severity == "note":
         return ()
     if file.wanted is None:
-        return tuple(f"if {named(each)} is the one that you need, put its files back last: {reinstall(view, each)}"
-                     for each in owners)
+        return tuple(f"{reinstall(view, each)}  # last, if {named(each)} is the one that you need" for each in owners)
     others = [each for each in owners if each != file.wanted]
     facts = facts_of(view)
     unasked = [each for each in others if not facts.asked_by(each) and not facts.extras_asking(each)]
-    return (*(f"remove {named(each)}: {uninstall(view, each)}" for each in unasked),
-            f"{'then ' if unasked else ''}put the files of {named(file.wanted)} back: {reinstall(view, file.wanted)}",
+    return (*(uninstall(view, each) for each in unasked),
+            f"{reinstall(view, file.wanted)}  # {'then ' if unasked else ''}put the files of {named(file.wanted)} back",
             *(f"keep {named(each)} in an environment of its own" for each in others if each not in unasked))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from stackfix.diagnose.families_parts import is_older, named, owner_at, version_of
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import SEPARATORS
+from stackfix.diagnose.install_lines import uninstall
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.plumbing_scripts import PATH, Activated, Element, activated_path
 from stackfix.diagnose.releases import CLAUSE, admits, release_of
@@ -142,7 +143,7 @@ def cure(view: View, passed: Passed, folder: str) -> tuple[str, ...]:
              f"or leave {folder} out: what lies in the environment's own folders is found without it"]
     owner = passed.winner.owner
     if owner is not None and owner.manager == "conda":
-        found.append(f"or remove the older copy: conda remove --prefix {view.environment.prefix} {owner.name}")
+        found.append(f"{uninstall(view, owner)}  # or so: remove the older copy")
     return tuple(found)
 
 
