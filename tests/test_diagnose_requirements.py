@@ -94,6 +94,18 @@ def test_what_torch_itself_imports_is_a_warning_where_it_is_absent(tmp_path: Pat
         ("SF601", "warning", "typing-extensions")]
 
 
+def test_a_torch_that_an_extension_was_not_built_for_is_told_with_its_symbols(tmp_path: Path) -> None:
+    world, module, runpath = torch(World(tmp_path)), "ext/_C.abi3.so", "$ORIGIN/../torch/lib"
+    for name in ("libtorch_global_deps.so", "libc10.so"):
+        world.library(f"torch/lib/{name}", lib(offers=("_ZN3c105ErrorD1Ev",)))
+    world.library("torch/_C.cpython-311-x86_64-linux-gnu.so", lib(needs=("libc10.so",), runpath="$ORIGIN/lib"))
+    world.wheel("vllm-flash-attn", "2.5.6", {module: lib(
+        needs=("libc10.so",), wants=("_ZN3c105ErrorD1Ev",), runpath=runpath)}, requires=("torch==2.1.2",))
+    assert told(world) == [("SF601", "warning", "torch 2.3.1")]
+    world.library(module, lib(needs=("libc10.so",), wants=("_ZN3c104cuda9SetDeviceEi",), runpath=runpath))
+    assert told(world) == [("SF601", "note", "torch 2.3.1")]
+
+
 def test_packages_beside_the_stack_are_one_note(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("a", "1.0", requires=("b>=2", "gone", "c<1; python_version < '3'"))
     world.wheel("b", "1.0").wheel("c", "2.0")

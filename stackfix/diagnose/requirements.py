@@ -69,6 +69,8 @@ def severity_of(unmet: Unmet, stack: Stack) -> str:
         return "warning" if by.name == "torch" and found is None else "note"
     if stack.shown(line.name) or (found is None and stack.shown(by.name)):
         return "note"
+    if line.name == "torch" and stack.is_for_another_torch(by.name):
+        return "note"               # that is what the loader shows of it, in a finding of its own
     return "error" if line.name == "torch" and found is None and stack.has(by.name) else "warning"
 
 

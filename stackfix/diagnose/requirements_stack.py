@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from stackfix.diagnose.abi_groups import extensions
+from stackfix.diagnose.abi_text import severity_of
 from stackfix.diagnose.faults import find_faults, is_driver
 from stackfix.diagnose.provenance import owner_of
 from stackfix.diagnose.records import LoadedObject
@@ -45,6 +47,12 @@ class Stack:
     def shown(self, *projects: str) -> str | None:
         """The loader's words where it shows that one of the projects fails, or lacks what another needs of it."""
         return next((self._shown[each] for each in projects if each in self._shown), None)
+
+    def is_for_another_torch(self, project: str) -> bool:
+        """Whether the loader shows that a project was built for another torch than the one that is installed."""
+        known = extensions(self.view).get(project)
+        return known is not None and bool(known.torch_symbols or known.missing) and \
+            severity_of(self.view, known) != "note"
 
     @cached_property
     def _carriers(self) -> Mapping[str, LibraryFamily]:
