@@ -261,6 +261,27 @@ def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:
     assert not finding.repairable
 
 
+def test_a_library_that_is_found_by_a_way_around_has_its_own_path(tmp_path: Path) -> None:
+    """`$ORIGIN/../mine/lib` in the loader's line, and no `..` where scripts read."""
+    world = World(tmp_path).wheel("mine", "1", {
+        "other/_y.so": lib(needs=("libmine.so.1",), runpath="$ORIGIN/../mine/lib"),
+        "mine/lib/libmine.so.1": lib(wants=("frobnicate",))})
+    finding = findings(world.opens("other/_y.so", project="mine").view())["SF503"]
+    assert finding.culprit.path == f"{world.site}/mine/lib/libmine.so.1"
+    assert finding.requester is not None
+    assert finding.requester.path == finding.culprit.path
+    assert finding.error is not None
+    assert "/other/../mine/lib/" in finding.error
+
+
+def test_what_has_no_sources_is_not_to_be_compiled(tmp_path: Path) -> None:
+    name = "nvidia/cudnn/lib/libcudnn.so.8"
+    world = World(tmp_path).wheel("nvidia-cudnn-cu12", "8.9.2.26", {name: lib(wants=("frobnicate",))})
+    finding = findings(world.opens(name).view())["SF503"]
+    assert finding.cure == (
+        "/venv/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu12==8.9.2.26",)
+
+
 def test_a_module_that_is_perhaps_never_imported(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(wants=("frobnicate",)), "mine/_y.so": lib()})
     view = world.opens("mine/_x.so", project="mine", phase="module").view()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_stated import Stated
-from stackfix.diagnose.install_lines import build_line, install_line
+from stackfix.diagnose.install_lines import build_line, install_line, reinstall
 from stackfix.diagnose.installed_torch import InstalledTorch, numbers, platform_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
@@ -112,6 +112,8 @@ def rebuild(view: View, extension: Extension) -> tuple[str, ...]:
     """The line that compiles the extension anew for the torch that is there; none for those that have no sources."""
     if extension.distribution is None:
         return ("compile the extension anew in this environment",)
+    if extension.name.startswith("nvidia-"):                # they have no sources
+        return (reinstall(view, extension.distribution),)
     if any(row.package == extension.name for row in view.matrix.companions):
         return ()
     force = "FLASH_ATTENTION_FORCE_BUILD=TRUE " if extension.distribution.name == FLASH else ""
