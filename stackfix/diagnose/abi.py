@@ -56,7 +56,8 @@ def other_torch(view: View, extension: Extension, torch: InstalledTorch) -> Find
         why=why_of(extension, torch, stated, against) + (
             f" It was compiled with the {mine} std::string ({FLAGS[mine]}), torch with the {torchs} one."
             if flavour and mine else ""),
-        culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        culprit=culprit_of(view, extension), requester=requester_of(view, extension),
+        symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), *(each.text for each in stated),
                   *instead(view, libraries, extension.torch_symbols),
                   f"installed: {torch.title}" + (f", the {torchs} std::string" if torchs else ""),

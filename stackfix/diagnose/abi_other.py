@@ -39,7 +39,8 @@ def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Findin
         summary=f"{extension.label} is built for CUDA, and {torch.name} for the CPU",
         why=f"It is linked against {', '.join(wanted)}, which a CPU build of torch does not have. A requirement such "
             f"as torch=={torch.release} takes the CPU build for satisfied, so no installer minds.",
-        culprit=Culprit(package=torch.name), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        culprit=Culprit(package=torch.name), requester=requester_of(view, extension),
+        symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
         cure=tuple(f"stackfix lock --torch {each.version} --cuda {each.cuda}{with_extension(extension)}"
@@ -61,7 +62,8 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
         "SF504", severity_of(view, extension),
         summary=f"{extension.label} is built for CUDA {major}, and {torch.name} for CUDA {torch.cuda}",
         why=f"It is linked against {name}, and torch brings the libraries of CUDA {torch.cuda_major}.",
-        culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        culprit=culprit_of(view, extension), requester=requester_of(view, extension),
+        symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
         cure=(*better, *back, *rebuild(view, extension), NO_LINK),
@@ -106,7 +108,7 @@ def no_torch(view: View, extension: Extension) -> Finding:
         "SF401", "note" if optional else severity_of(view, extension), level="torch",
         summary=f"{extension.label} needs torch, which is not installed",
         why=f"{', '.join(names)} are torch's own libraries, and no torch is in this environment.",
-        culprit=Culprit(package="torch", path=names[0]), requester=requester_of(extension),
+        culprit=Culprit(package="torch", path=names[0]), requester=requester_of(view, extension),
         symbols=tuple(extension.torch_symbols), evidence=(*evidence_of(extension), *file_lines(extension)),
         error=seen_error(extension), cure=(f"stackfix lock --with {extension.name}",),
         why_not="which torch it was built for is not known here")
@@ -121,7 +123,8 @@ def torch_itself(view: View, extension: Extension) -> Finding:
         summary=f"{extension.label}: its own libraries do not fit together",
         why="One of torch's libraries needs what none of the others has: they are of different builds, left over from "
             "an interrupted upgrade, another installer, or a libtorch elsewhere that was found first.",
-        culprit=culprit_of(extension), requester=requester_of(extension), symbols=tuple(extension.torch_symbols),
+        culprit=culprit_of(view, extension), requester=requester_of(view, extension),
+        symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), *(f"{each.elf.soname} is {each.path}" for each in loaded)),
         error=first.failure.message(),
         cure=(reinstall(view, extension.distribution),) if extension.distribution else (),
@@ -137,7 +140,7 @@ def unknown_symbol(view: View, extension: Extension) -> Finding:
         + (f" and {len(symbols) - 1} more symbols" if len(symbols) > 1 else "") + ", which no library provides",
         why="No library that it is linked against has the symbol, and none that is loaded before. It was built against "
             "another release of a library, or its maker did not link all that it uses.",
-        culprit=culprit_of(extension), requester=requester_of(extension), symbols=symbols,
+        culprit=culprit_of(view, extension), requester=requester_of(view, extension), symbols=symbols,
         evidence=(*evidence_of(extension),
                   *(f"{each.path} is linked against: {', '.join(each.elf.needed) or 'nothing'}"
                     for each in extension.files[:2]), *file_lines(extension)),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stackfix.diagnose.abi_groups import Extension
+from stackfix.diagnose.faults_verdict import plain
 from stackfix.diagnose.finding_records import Culprit, Requester
 from stackfix.diagnose.situation import View
 
@@ -52,16 +53,16 @@ def severity_of_unknown(view: View, extension: Extension) -> str:
     return "note" if extension.may_fail or working_files(view, extension) else "warning"
 
 
-def culprit_of(extension: Extension) -> Culprit:
+def culprit_of(view: View, extension: Extension) -> Culprit:
     """The package, with the file that fails first."""
     requester = extension.first.requester
     path = requester.path if requester else extension.first.opening.request.name
-    return Culprit(path=path if path.startswith("/") else None, package=extension.package)
+    return Culprit(path=plain(view, path) if path.startswith("/") else None, package=extension.package)
 
 
-def requester_of(extension: Extension) -> Requester:
+def requester_of(view: View, extension: Extension) -> Requester:
     """The same, as the one who needs it."""
-    culprit = culprit_of(extension)
+    culprit = culprit_of(view, extension)
     return Requester(path=culprit.path, package=culprit.package)
 
 
