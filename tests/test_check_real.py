@@ -54,9 +54,16 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     made = Workshop(folder=folder)
     yield made
     made.clear()
-    report = request.config.pluginmanager.get_plugin("terminalreporter")
-    if report is not None:
-        report.write_line(f"\nreal environments: seed {SEED}, {made.peak / 1e9:.1f} GB of disk at most")
+    say(request.config, f"real environments: seed {SEED}, {made.peak / 1e9:.1f} GB of disk at most")
+
+
+def say(config: pytest.Config, line: str) -> None:
+    """A line for the log of a long session, whatever is captured."""
+    report, capture = (config.pluginmanager.get_plugin(name) for name in ("terminalreporter", "capturemanager"))
+    if report is not None and capture is not None:
+        with capture.global_and_fixture_disabled():
+            report.ensure_newline()
+            report.write_line(line)
 
 
 @pytest.fixture(scope="module")
