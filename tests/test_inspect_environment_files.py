@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,30 @@ def test_a_folder_that_cannot_be_listed_is_not_missing_files(tmp_path: Path, mon
     environment = look("/venv", root=Root(str(tmp_path)))
     assert faults(environment) == [("unreadable", "closed/a.py", "demo"), ("missing", "open/a.py", "demo")]
     assert environment.file_faults[0].found == "Permission denied"
+
+
+def test_what_lies_below_a_folder_that_may_not_be_entered_is_not_missing(tmp_path: Path) -> None:
+    class Closed(Root):
+        def resolve(self, path: str) -> str:
+            if "/closed/" in path:
+                raise PermissionError(13, "Permission denied", path)
+            return super().resolve(path)
+
+        def find(self, path: str) -> str | None:
+            return None if "/closed/" in path else super().find(path)
+
+    site = plain_venv(tmp_path)
+    dist_info(site, "demo", "1", {"closed/deep/er/a.py": b"1", "open/deep/a.py": b"1"})
+    shutil.rmtree(site / "open")
+    shutil.rmtree(site / "closed" / "deep")     # as one sees it who may not enter
+    environment = look("/venv", root=Closed(str(tmp_path)))
+    assert faults(environment) == [("unreadable", "closed/deep/er/a.py", "demo"), ("missing", "open/deep/a.py", "demo")]
+
+
+def test_a_record_with_a_thousand_folders_in_one_another(tmp_path: Path) -> None:
+    deep = f"{'d/' * 1900}a.py"
+    dist_info(plain_venv(tmp_path), "demo", "1", record=f"{deep},,1\n")
+    assert faults(look("/venv", root=Root(str(tmp_path)))) == [("missing", deep, "demo")]
 
 
 def test_compiled_files_come_and_go(tmp_path: Path) -> None:

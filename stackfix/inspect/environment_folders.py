@@ -20,13 +20,17 @@ class Folders:
 
     def real(self, folder: str) -> str | None:
         """The folder without links, or None. A child of a known folder costs one lstat."""
-        if folder not in self._real:
-            self._real[folder] = self._resolve(folder)
-        return self._real[folder]
+        ahead, here = list[str](), folder
+        while here and here not in self._real:
+            ahead.append(here)
+            here = here.rpartition("/")[0]
+        for each in reversed(ahead):        # not by recursion: a RECORD may have a thousand folders in one another
+            self._real[each] = self._resolve(each)
+        return self._real[folder] if folder else self._resolve(folder)
 
     def _resolve(self, folder: str) -> str | None:
         parent, _, name = folder.rpartition("/")
-        above = self.real(parent) if parent and name not in ("", ".", "..") else None
+        above = self._real[parent] if parent and name not in ("", ".", "..") else None
         if above is None:
             return self.root.find(folder) if not parent or name in ("", ".", "..") else None
         entry = self.listing(above).get(name)

@@ -25,6 +25,7 @@ class Judge:
         self.root, self.folders, self.bases, self.deep = root, folders, bases, deep
         self._place: dict[str, dict[str, os.DirEntry[str]] | None] = {}
         self._told: set[tuple[str, Owner]] = set()
+        self._closed: dict[str, str | None] = {}
         self.outside_links, self.first_outside = 0, ""
 
     def sizes(self, folders: Iterable[str]) -> dict[str, int]:
@@ -66,10 +67,23 @@ class Judge:
 
     def absence(self, path: str, owner: Owner) -> FileFault | None:
         """A name that its folder does not have, unless the folder would not say."""
-        why = self.folders.unreadable.get(self.folders.real(path.rpartition("/")[0]) or "")
+        why = self.why_closed(path.rpartition("/")[0])
         if why is not None:
             return fault("unreadable", path, owner, found=why)
         return None if path.endswith(PASSING) else fault("missing", path, owner)
+
+    def why_closed(self, folder: str) -> str | None:
+        """Why what lies in a folder cannot be seen; None where it can, or where the folder is not there."""
+        if folder not in self._closed:
+            why = self.folders.unreadable.get(self.folders.real(folder) or "")
+            try:
+                self.root.resolve(f"{folder}/x")        # a folder above may be closed
+            except PermissionError as error:
+                why = why or reason_of(error)
+            except OSError:
+                pass
+            self._closed[folder] = why
+        return self._closed[folder]
 
     def link_fault(self, path: str, claim: Claim) -> FileFault | None:
         """A link in a file's place: broken, or judged by what it leads to while that lies inside."""
