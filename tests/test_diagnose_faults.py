@@ -11,6 +11,7 @@ from stackfix.diagnose.faults import Fault, find_faults, own_copies, serious
 from stackfix.diagnose.faults_symbols import family_of_symbol, is_standard_symbol, is_torch_library, is_torch_symbol
 from stackfix.diagnose.faults_text import capital
 from stackfix.diagnose.records import MissingLibrary, MissingSymbol, MissingVersion
+from stackfix.matrix.libraries import load_libraries
 from tests.diagnose_world import LIBRARIES, World, lib
 
 JIT = "libnvJitLink.so.12"
@@ -243,3 +244,18 @@ def test_without_an_interpreter_nobody_knows_whose_a_symbol_is(tmp_path: Path) -
     said = [each.reason for each in diagnosis.undecided if each.subject == "imports"]
     assert len(said) == 1
     assert "2 symbols (dlsym, …) that _a.abi3.so needs may be among them" in said[0]
+
+
+def test_endless_numbers_end_nothing(tmp_path: Path) -> None:
+    """In versions, sonames and mangled names; int() refuses more than some thousand digits."""
+    nines = "9" * 6000
+    world = World(tmp_path).wheel("torch", "2.3.1", {"torch/lib/libtorch_cpu.so": lib(
+        needs=(f"libcudart.so.{nines}", f"libcudnn.so.{nines}"), wants=(f"_ZN3c10{nines}xE", f"_ZN3c10B{nines}xE"))})
+    world.wheel("nvidia-nccl-cu12", "1", {"nvidia/nccl/lib/libnccl.so.2": lib(soname=f"libnccl.so.{nines}")})
+    world.wheel("ext", "1", {"ext/_C.abi3.so": lib(needs=("libtorch_cpu.so",), wants=(f"_ZN3c10{nines}xE",),
+                                                   runpath="$ORIGIN/../torch/lib")})
+    for name, version in (("torch", "2.3.1"), ("nvidia_nccl_cu12", "1")):
+        world.write(f"{world.site}/{name}-{version}.dist-info/METADATA",
+                    f"Metadata-Version: 2.1\nName: {name}\nVersion: {nines}.{nines}+cu{nines}\n")
+    assert diagnose(world.opens("torch/lib/libtorch_cpu.so").opens("ext/_C.abi3.so", project="ext").view()).findings
+    assert diagnose(world.opens_nothing().view(load_libraries())).findings

@@ -117,6 +117,26 @@ def test_packages_beside_the_stack_are_one_note(tmp_path: Path) -> None:
     assert not found.repairable
 
 
+def test_an_endless_requirement_is_cut(tmp_path: Path) -> None:
+    endless = ">=2," + ",".join(f"!=2.{number}" for number in range(5000))
+    for name, asking in (("nvidia-x", "torch"), ("x", "a")):
+        world = World(tmp_path / name).wheel(asking, "2.3.1", requires=(f"{name}{endless}",)).wheel(name, "1")
+        found, = findings(world)
+        assert found.code == "SF601"
+        assert all(len(each) < 300 for each in (found.summary, *found.evidence, *found.cure))
+
+
+@pytest.mark.parametrize("line", [
+    "x>={}", "x==1.{}", "x>=1; python_version>'{}'", "x>=1; python_version<'3.{}'"], ids=range(4))
+def test_an_endless_number_is_undecided_or_never_holds(line: str, tmp_path: Path) -> None:
+    world = World(tmp_path).wheel("a", "1", requires=(line.format("9" * 20000),)).wheel("x", "1")
+    for each in find_requirement_faults(world.view(REAL)):
+        assert isinstance(each, Undecided)
+        assert len(each.reason) < 400
+    world.write(f"{world.site}/x-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: x\nVersion: {'9' * 20000}\n")
+    assert all(isinstance(each, Undecided) for each in find_requirement_faults(world.view(REAL)))
+
+
 def test_conda_may_have_it_under_another_name(tmp_path: Path) -> None:
     world = World(tmp_path, conda=True)
     site = "lib/python3.11/site-packages"

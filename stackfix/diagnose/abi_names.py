@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 NESTED = re.compile(r"_Z(?:T[VITS])?N[rVK]*[RO]?")
 PLAIN = re.compile(r"_Z(?:T[VITS])?(?=\d)")
-COMPONENT = re.compile(r"(\d+)")
+COMPONENT = re.compile(r"(\d{1,9})")
 STRUCTOR = re.compile(r"[CD][0-9]")
-TAG = re.compile(r"B(\d+)")
+TAG = re.compile(r"B(\d{1,9})")
 NEW_STRING = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 NEW = re.compile(r"St7__cxx11|B5cxx11")
 OLD = re.compile(r"(?:RK|R|E|O|S\d*_|[vijlmbc])Ss(?![a-z])")

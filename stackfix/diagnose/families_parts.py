@@ -20,7 +20,7 @@ from stackfix.matrix.library_records import LibraryFamily
 # auditwheel and torch's own bundles put a hash into the name: libcudart-d0da41ae.so.11.0
 HASHED = re.compile(r"-[0-9a-f]{8,}$")
 CUDA_SUFFIX = re.compile(r"-cu\d+$")
-MAJOR = re.compile(r"\.so\.(\d+)")
+MAJOR = re.compile(r"\.so\.(\d{1,9})(?!\d)")
 FULL = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
 
 

@@ -14,7 +14,7 @@ from stackfix.diagnose.situation import View
 
 # libraries whose sonames count CUDA's majors; the others have numbers of their own: cuSPARSE of CUDA 13 is .so.12
 COUNTS_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvJitLink|nvrtc|nvrtc-builtins|cupti|nppc)"
-                         r"(?:-[0-9a-f]+)?\.so\.(\d+)")
+                         r"(?:-[0-9a-f]+)?\.so\.(\d{1,9})")
 SUFFIX = re.compile(r"-cu(\d{2})$")
 
 

@@ -48,6 +48,11 @@ def uninstall(view: View, owner: Owner | Distribution) -> str:
     return f"{installer(view, owner, 'uninstall')}{'' if by_uv(view, owner) else ' -y'} {owner.name}"
 
 
+def check_line(view: View) -> str:
+    """The line that lists requirements which are not met."""
+    return installer(view, None, "check")
+
+
 def export_line(folders: Iterable[str]) -> str:
     """The line that puts folders first on LD_LIBRARY_PATH."""
     return (f"export LD_LIBRARY_PATH={shlex.quote(':'.join(folders))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}  "

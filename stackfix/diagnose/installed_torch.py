@@ -11,6 +11,7 @@ from stackfix.inspect.environment_records import CondaPackage, Distribution
 from stackfix.inspect.records import ElfObject, FileAt
 
 CPU = "cpu"
+MOST_DIGITS = 18                 # int() refuses what is much longer
 PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 # "cu121", "cuda12.1" and "cuda121" alike: the last digit is the minor
 VARIANT = re.compile(r"(?:^|[._+-])cu(?:da)?_?(\d{1,2})\.?(\d)(?!\d)")
@@ -118,7 +119,7 @@ def numbers(version: str) -> tuple[int, ...]:
     """Numbers of a version, as far as it has some."""
     found = []
     for part in version.split("."):
-        if not part.isdecimal():
+        if not part.isdecimal() or len(part) > MOST_DIGITS:
             break
         found.append(int(part))
     return tuple(found)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-NUMBERS = re.compile(r"v?(?:\d+!)?(\d+(?:\.\d+)*)")
+# Longer numbers are nobody's version, and int() refuses them.
+NUMBERS = re.compile(r"v?(?:\d{1,18}!)?(\d{1,18}(?:\.\d{1,18})*)(?!\.?\d)")
 CLAUSE = re.compile(r"\s*(==|!=|~=|>=|<=|<|>)\s*(.+?)\s*")
 Release = tuple[int, ...]
 

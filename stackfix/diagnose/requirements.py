@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
-from stackfix.diagnose.install_lines import install_line
+from stackfix.diagnose.install_lines import check_line, install_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.requirements_companions import find_companion_mismatches, is_companion
 from stackfix.diagnose.requirements_compiled import find_older_than_compiled
 from stackfix.diagnose.requirements_judge import Judge, Unmet
+from stackfix.diagnose.requirements_lines import cut
 from stackfix.diagnose.requirements_rules import find_broken_rules
 from stackfix.diagnose.requirements_stack import PARTS, Stack, named
 from stackfix.diagnose.situation import View
@@ -30,7 +31,7 @@ def find_requirement_faults(view: View) -> Iterator[Finding | Undecided]:
         elif not (each.line.name == "torch" and each.found and is_companion(view, each.by)):    # SF602 says it
             yield of_stack(view, stack, each)
     if others:
-        yield of_others(others)
+        yield of_others(view, others)
     if any(name == "torch" or name.startswith(PARTS) for name in view.distributions):
         yield from find_older_than_compiled(view, stack)
         yield from find_companion_mismatches(view, stack)
@@ -46,17 +47,18 @@ def of_stack(view: View, stack: Stack, unmet: Unmet) -> Finding:
     is_there = f"{found.version} is installed" if found else "it is not installed"
     pinned = "it is built and tested with exactly that version" if line.specifier.startswith("==") else \
         "other versions are outside of what it is made for"
-    evidence = [f"{by.metadata}/METADATA: Requires-Dist: {line.text}"]
+    evidence = [f"{by.metadata}/METADATA: Requires-Dist: {cut(line.text)}"]
     if found:
         evidence.append(f"{found.metadata}: {found.version}, installed by {found.installer or found.manager}")
     if shown:
         evidence.append(f"the loader shows what comes of it: {shown}")
     return make_finding(
         "SF601", severity, level=stack.level(line.name),
-        summary=f"{named(by)} requires {asked}, and {is_there}",
+        summary=f"{named(by)} requires {cut(asked)}, and {is_there}",
         why=f"{by.name} declares it, and {pinned}; a later installation has moved it, or left it out.",
         culprit=Culprit(package=named(found) if found else line.name), requester=Requester(package=named(by)),
-        evidence=tuple(evidence), cure=(install_line(view, found or by, asked, alone=found is not None),),
+        evidence=tuple(evidence),
+        cure=(install_line(view, found or by, asked, alone=found is not None),) if asked == cut(asked) else (),
     )
 
 
@@ -74,9 +76,9 @@ def severity_of(unmet: Unmet, stack: Stack) -> str:
     return "error" if line.name == "torch" and found is None and stack.has(by.name) else "warning"
 
 
-def of_others(unmet: Sequence[Unmet]) -> Finding:
+def of_others(view: View, unmet: Sequence[Unmet]) -> Finding:
     """Packages that are none of the GPU stack: one note for all."""
-    lines = [f"{named(each.by)} requires {each.line.text.partition(';')[0].strip()}, and "
+    lines = [f"{named(each.by)} requires {cut(each.line.text.partition(';')[0].strip())}, and "
              f"{each.found.version if each.found else 'nothing'} is installed" for each in unmet]
     more = len(lines) - MOST
     return make_finding(
@@ -87,5 +89,5 @@ def of_others(unmet: Sequence[Unmet]) -> Finding:
         culprit=Culprit(package=named(unmet[0].found) if unmet[0].found else unmet[0].line.name),
         requester=Requester(package=named(unmet[0].by)),
         evidence=(*lines[:MOST], *((f"… {more} more",) if more > 0 else ())),
-        cure=("pip check",), why_not="they are not part of the GPU stack",
+        cure=(check_line(view),), why_not="they are not part of the GPU stack",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from stackfix.diagnose.requirements_lines import Line, parse_line, surely_met, surely_void
+from stackfix.diagnose.requirements_lines import Line, cut, parse_line, surely_met, surely_void
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 from stackfix.inspect.machine_records import Undecided
@@ -42,7 +42,8 @@ class Judge:
                     continue
                 answer = self.is_met(line.specifier, found.version) if found else False
                 if answer is None and found is not None:
-                    reason = f"{line.text!r} or the version {found.version!r} of {found.name} is not as PEP 440 has it"
+                    version = cut(found.version)
+                    reason = f"{cut(line.text)!r} or the version {version!r} of {found.name} is not as PEP 440 has it"
                     yield Undecided(subject=f"requirements of {by.name} {by.version}", reason=reason)
                 elif not answer:
                     yield Unmet(by=by, line=line, found=found)
@@ -58,23 +59,23 @@ class Judge:
         """Whether the marker of a requirement holds, with one of the extras that somebody requires or with none."""
         if not line.marker:
             return True
-        from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+        from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 
         try:
             marker = Marker(line.marker)
             return any(marker.evaluate({**self.environment, "extra": extra})
                        for extra in ("", *self.asked(by)))
-        except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
+        except (ValueError, UndefinedComparison, UndefinedEnvironmentName):
             return False        # nobody can tell; installers refuse such metadata
 
     def is_met(self, specifier: str, version: str) -> bool | None:
         """Whether a version is in a range; None where one of them is malformed."""
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import InvalidVersion, Version
+        from packaging.specifiers import SpecifierSet
+        from packaging.version import Version
 
         try:
             return SpecifierSet(specifier).contains(Version(version), prereleases=True)
-        except (InvalidSpecifier, InvalidVersion):
+        except ValueError:      # InvalidSpecifier, InvalidVersion, or a number that int() refuses
             return None
 
     def asked(self, by: Distribution) -> frozenset[str]:

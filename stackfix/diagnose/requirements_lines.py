@@ -19,6 +19,7 @@ LINE = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]
 PLAIN_VERSION = re.compile(r"\d+(?:\.\d+)*(?:\+[a-z0-9.]+)?", re.IGNORECASE)
 PLAIN_CLAUSES = re.compile(r"\s*(?:(?:==|!=|~=|>=|<=|<|>)\s*\d+(?:\.\d+)*(?:\.\*)?\s*(?:,\s*|$))+")
 CLAUSE = re.compile(r"\s*(\w+)\s*(==|!=|<=|>=|<|>)\s*[\"']([^\"']*)[\"']\s*")
+LONGEST = 200                       # signs of a requirement; real ones with all their markers have fewer
 
 
 class Line(NamedTuple):
@@ -103,3 +104,8 @@ def is_void(clause: str, environment: Mapping[str, str], extras: frozenset[str])
         plain = PLAIN_VERSION.fullmatch(value) and PLAIN_VERSION.fullmatch(known)
         return bool(plain) and not admits(f"{operator}{value}", known)
     return {"==": known != value, "!=": known == value}.get(operator, False)
+
+
+def cut(text: str) -> str:
+    """Words of metadata, not longer than anybody means."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
