@@ -442,6 +442,9 @@ def test_without_an_interpreter_its_symbols_are_not_judged(tmp_path: Path) -> No
     assert view.start.objects == ()
     assert faults(view.openings) == []
     assert "interpreter is not there" in next(iter(find_undecided_imports(view))).reason
+    closed = replace(view.environment.python, lost=None, executable_reaches=None)       # type: ignore[type-var]
+    view = replace(view, situation=replace(view.situation, environment=replace(view.environment, python=closed)))
+    assert "interpreter may not be read by this user" in next(iter(find_undecided_imports(view))).reason
 
 
 def test_a_program_that_is_no_elf_file_is_as_none(tmp_path: Path) -> None:

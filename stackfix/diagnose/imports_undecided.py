@@ -15,12 +15,14 @@ LOADER_WORDS = ("ctypes", "dlopen", "CDLL")
 
 def find_undecided_imports(view: View) -> Iterator[Undecided]:
     """What cannot be told of the imports of this environment."""
-    if view.environment.python is None:
+    python = view.environment.python
+    if python is None:
         yield Undecided(subject="imports", reason="the prefix has no Python: what an import loads cannot be told")
     elif not view.start.objects:
-        yield Undecided(subject="imports", reason="the environment's interpreter is not there: what it maps at its "
-                                                  "start is not known, and Python's own symbols are not judged"
-                                                  + open_symbols(view))
+        closed = python.executable is not None and python.executable_reaches is None and python.lost is None
+        yield Undecided(subject="imports", reason=(
+            f"the environment's interpreter {'may not be read by this user' if closed else 'is not there'}: what "
+            f"it maps at its start is not known, and Python's own symbols are not judged{open_symbols(view)}"))
     for file in view.environment.path_files:
         for line in file.executes:
             if any(word in line for word in LOADER_WORDS):
