@@ -175,7 +175,7 @@ def cure(view: View, owners: Sequence[Owner], file: Overwritten) -> tuple[str, .
     if file.severity == "note":
         return ()
     if file.wanted is None:
-        return tuple(f"{reinstall(view, each)}  # last, if {named(each)} is the one that you need" for each in owners)
+        return tuple(f"{reinstall(view, each)}  # if {named(each)} is the one that you need" for each in owners)
     others = [each for each in owners if each != file.wanted]
     facts = facts_of(view)
     unasked = [each for each in others if not facts.asked_by(each) and not facts.extras_asking(each)]
