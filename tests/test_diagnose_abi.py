@@ -250,6 +250,20 @@ def test_a_package_that_is_no_extension_of_torch_is_left_to_others(tmp_path: Pat
     assert not any(is_about_torch(view, each) for each in find_faults(view))
 
 
+def test_what_comes_of_a_build_for_another_torch_is_told_once(tmp_path: Path) -> None:
+    """torchaudio of CUDA 13 beside a torch of CUDA 12.8, with the runtime that it requires: one root."""
+    world, name = torch(World(tmp_path), "2.10.0+cu128"), "torchaudio/lib/_torchaudio.so"
+    world.wheel("nvidia-cuda-runtime", "13.0.48", {"nvidia/cu13/lib/libcudart.so.13": lib()})
+    for wants in ("_ZN3c105ErrorD1Ev", "_ZN2at4_ops3addEl"):
+        world.wheel("torchaudio", "2.11.0", {name: lib(
+            needs=(*LINKED, "libcudart.so.13"), wants=(wants,),
+            runpath="$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib")})
+        view = world.opens_nothing().opens("torch/lib/libc10_cuda.so", project="torch").opens(
+            "torch/lib/libtorch_cpu.so", project="torch").opens(name, project="torchaudio").view()
+        loud = {each.code for each in diagnose(view).findings if each.severity != "note" and each.code < "SF6"}
+        assert loud == ({"SF301", "SF504"} if wants == "_ZN3c105ErrorD1Ev" else {"SF501"})
+
+
 # --- SF503, no torch, torch itself ---
 
 def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from stackfix.diagnose.abi_text import (
     seen_error,
     severity_of,
     severity_of_unknown,
+    told_of,
 )
 from stackfix.diagnose.faults_cuda import cuda_major
 from stackfix.diagnose.faults_symbols import is_torch_library
@@ -72,7 +73,7 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
 
 def foreign_cuda(view: View, torch: InstalledTorch) -> Iterator[Finding]:
     """SF504 where the other major's runtime is found all the same, in the system as a rule: two in one process."""
-    seen = set[str]()
+    seen = told_of(view)
     for opening in view.openings:
         state, outcome = opening.outcome.attempted, opening.outcome
         for number in outcome.loaded if opening.may_fail is None and not outcome.failures else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stackfix.diagnose.abi_groups import Extension
+from stackfix.diagnose.abi_groups import Extension, extensions
 from stackfix.diagnose.faults_verdict import plain
 from stackfix.diagnose.finding_records import Culprit, Requester
 from stackfix.diagnose.situation import View
@@ -24,6 +24,12 @@ def severity_of(view: View, extension: Extension) -> str:
     if extension.may_fail and extension.name not in HIDDEN:
         return "note"
     return "note" if has_other_build(view, extension) else "error"
+
+
+def told_of(view: View) -> set[str]:
+    """Packages, or files that none owns, of which it is said already that they do not fit torch or its CUDA."""
+    return {each.package or each.name for each in extensions(view).values()
+            if (each.torch_symbols or each.missing) and severity_of(view, each) != "note"}
 
 
 def only_modules(extension: Extension) -> bool:

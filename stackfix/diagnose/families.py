@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stackfix.diagnose.abi_text import told_of
 from stackfix.diagnose.families_beside import find_side_by_side
 from stackfix.diagnose.families_parts import Part, bringer, named, owner_at, parts_of, plain
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
@@ -36,8 +37,9 @@ def find_two_families(view: View) -> Iterator[Finding]:
     groups: dict[tuple[str, str], list[Clash]] = {}
     for each in clashes:
         groups.setdefault((each.first_by, each.second_by), []).append(each)
+    told = told_of(view) if groups else set()
     for group in groups.values():
-        yield describe_clash(group)
+        yield describe_clash(group, told=group[0].second_by in told)
     yield from find_side_by_side(view, {each.first.family.name for each in clashes})
 
 
@@ -89,14 +91,17 @@ def brought_by(view: View, part: Part, opening: Opening) -> str:
     return named(package_of(view, opened) if opened else None) or part.path
 
 
-def describe_clash(group: Sequence[Clash]) -> Finding:
-    """One finding for all families that the same two packages bring in twice."""
+def describe_clash(group: Sequence[Clash], *, told: bool) -> Finding:
+    """One finding for all families that the same two packages bring in twice.
+
+    `told`: the second of them does not fit torch, which another finding says; this one is what comes of it.
+    """
     one = min(group, key=lambda each: SEVERITIES.index(severity_of(each.opening)))
     names = list(dict.fromkeys(f"{each.first.family.name} {each.first.major} and {each.second.major}"
                                for each in group))
     owner, second = one.second_owner, one.second
     return make_finding(
-        "SF301", severity_of(one.opening), level=second.family.level,
+        "SF301", "note" if told else severity_of(one.opening), level=second.family.level,
         summary=f"{', '.join(names)} come into one process: one with {one.first_by}, the other with {one.second_by}",
         why=f"{one.second_path} brings {second.path} into a process that has {one.first.path} already. {WHY}",
         culprit=Culprit(path=second.path, package=named(owner)),
