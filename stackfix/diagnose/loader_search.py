@@ -16,6 +16,7 @@ from stackfix.inspect.records import ElfObject, FileAt, Files, LoaderEnvironment
 TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_]))")
 WRONG_CLASS = "wrong ELF class: ELFCLASS"
 NO_FILE = "no such file"
+OTHER_MACHINE = "machine "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Hit:
     opened_as: str                      # relative where the element is empty: the loader keeps it so
     via: FoundVia
     bad: str | None
+    crash: str | None               # what is seen where the loader says nothing
 
 
 class Search:
@@ -191,24 +193,25 @@ class Search:
                 tried.append(Tried(step=place.step, element=element, path=opened_as, why=mismatch, owner=place.owner))
             return False
         via = FoundVia(step=place.step, element=element, owner=place.owner, hwcaps=hwcaps)
-        return Hit(file=file, opened_as=opened_as, via=via, bad=self.defect(file.elf))
+        crash = file.elf.crash if isinstance(file.elf, UnreadableElf) else None
+        return Hit(file=file, opened_as=opened_as, via=via, bad=self.defect(file.elf), crash=crash)
 
     def mismatch(self, elf: ElfObject | UnreadableElf) -> str | None:
         """Why the loader passes over a file without an error: another class, or another machine."""
-        if isinstance(elf, UnreadableElf):
+        if elf.bits is None:
             return None
         if elf.bits != self.machine.bits:
-            return f"{WRONG_CLASS}{elf.bits}"
-        if elf.machine != self.machine.machine and elf.byte_order == self.machine.byte_order:
-            return f"machine {elf.machine}"
+            return f"{WRONG_CLASS}{96 - self.machine.bits}"     # the other one, whatever the file says
+        if elf.machine not in {None, self.machine.machine} and elf.byte_order == self.machine.byte_order:
+            return f"{OTHER_MACHINE}{elf.machine}"
         return None
 
     def defect(self, elf: ElfObject | UnreadableElf) -> str | None:     # noqa: PLR0911 - one for each check
         """Why the loader gives up at a file that it found."""
+        if elf.byte_order not in {None, self.machine.byte_order}:
+            return f"ELF file data encoding not {self.machine.byte_order}-endian"
         if isinstance(elf, UnreadableElf):
             return elf.reason
-        if elf.byte_order != self.machine.byte_order:
-            return f"ELF file data encoding not {self.machine.byte_order}-endian"
         if elf.kind == "other":
             return "only ET_DYN and ET_EXEC can be loaded"
         if elf.kind == "executable":

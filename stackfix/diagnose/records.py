@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from stackfix.inspect.records import ElfObject, UndefinedSymbol
+from stackfix.inspect.records import FALSE_HASH, ElfObject, UndefinedSymbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +151,12 @@ class BadLibrary:
     path: str
     requester: str | None
     found_via: FoundVia
-    why: str                        # "invalid ELF header"
+    why: str                        # in the loader's words, "invalid ELF header"; with `crash`, in ours
+    crash: str | None = None        # the loader says nothing and dies: what is seen then, "Bus error"
 
     def message(self) -> str:
-        """As the loader says it."""
-        return f"{self.path}: {self.why}"
+        """As the loader says it, or what is seen instead."""
+        return self.crash or f"{self.path}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,8 @@ class MissingVersion:
 
     def message(self) -> str:
         """As the loader says it."""
-        return f"{self.provider}: version `{self.version}' not found (required by {self.requester})"
+        version = self.version.partition(FALSE_HASH)[0]
+        return f"{self.provider}: version `{version}' not found (required by {self.requester})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,7 @@ class MissingSymbol:
 
     def message(self) -> str:
         """As the loader says it."""
-        version = f", version {self.version}" if self.version else ""
+        version = f", version {self.version.partition(FALSE_HASH)[0]}" if self.version is not None else ""
         return f"{self.requester}: undefined symbol: {self.name}{version}"
 
 

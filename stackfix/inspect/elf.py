@@ -6,15 +6,18 @@ import mmap
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from stackfix.inspect.elf_layout import PT_INTERP, PT_NOTE, Buffer, Layout
-from stackfix.inspect.records import BadElf, ElfObject, NeededVersion, UnreadableElf
+from stackfix.inspect.elf_layout import LONGEST_STRING, PT_INTERP, PT_NOTE, Buffer, Layout
+from stackfix.inspect.elf_mapping import check_dynamic, check_loads, check_mapping
+from stackfix.inspect.elf_names import sysv_hash
+from stackfix.inspect.records import FALSE_HASH, BadElf, ElfObject, NeededVersion, UnreadableElf
 
-DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_SYMBOLIC = 1, 5, 10, 14, 15, 16
+DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_SYMBOLIC = 1, 5, 14, 15, 16
 DT_BIND_NOW, DT_RUNPATH, DT_FLAGS, DT_FLAGS_1 = 24, 29, 30, 0x6FFFFFFB
-DT_VERSYM, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = (
-    0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
+DT_VERSYM, DT_VERDEF, DT_VERNEED = 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE
 FLAGS = {1: "DF_ORIGIN", 2: "DF_SYMBOLIC", 4: "DF_TEXTREL", 8: "DF_BIND_NOW", 16: "DF_STATIC_TLS"}
 FLAGS_1 = {0x1: "DF_1_NOW", 0x2: "DF_1_GLOBAL", 0x8: "DF_1_NODELETE", 0x20: "DF_1_INITFIRST", 0x40: "DF_1_NOOPEN",
            0x80: "DF_1_ORIGIN", 0x800: "DF_1_NODEFLIB", 0x08000000: "DF_1_PIE"}
@@ -41,10 +44,13 @@ class Dynamic:
         self.present = entries is not None
         self.entries = entries or []
         self.last = dict(self.entries)
-        self.strings = self.strings_end = 0
-        if DT_STRTAB in self.last:
-            self.strings = layout.offset_of(self.last[DT_STRTAB])
-            self.strings_end = min(self.strings + self.last.get(DT_STRSZ, 0), layout.size)
+        self.strings = self.strings_end = self.strings_near = 0
+        self.strings_at = self.last.get(DT_STRTAB)
+        with suppress(BadElf):              # of who asks for no string, the loader asks for none
+            if self.strings_at is not None:     # DT_STRSZ is nothing to the loader
+                self.strings, self.strings_end = layout.offset_of(self.strings_at), layout.size
+                load = layout.load_of(self.strings_at)
+                self.strings_near = min(load.start + load.size, self.strings + LONGEST_STRING)
 
     def table(self, tag: int) -> int | None:
         """File offset of the table that `tag` points at."""
@@ -52,11 +58,21 @@ class Dynamic:
 
     def text(self, index: int) -> str:
         """A string of DT_STRTAB."""
-        return self.layout.string(self.strings + index, self.strings_end).decode("utf-8", "surrogateescape")
+        layout, start = self.layout, self.strings + index
+        if self.strings_at is None:
+            raise layout.bad("no table of strings")
+        if start < self.strings_near:
+            stop = layout.data.find(b"\0", start, self.strings_near)
+            if stop >= 0:
+                return layout.data[start:stop].decode("utf-8", "surrogateescape")
+        return self.layout.text(self.strings_at + index).decode("utf-8", "surrogateescape")
 
     def text_of(self, tag: int) -> str | None:
-        """The string that the last entry of `tag` names."""
-        return self.text(self.last[tag]) if tag in self.last else None
+        """The string that the last entry of `tag` names; None where it lies nowhere, for the loader may never ask."""
+        try:
+            return self.text(self.last[tag]) if tag in self.last else None
+        except BadElf:
+            return None
 
 
 def read_elf(path: str, *, name: str | None = None) -> ElfObject | UnreadableElf:
@@ -77,7 +93,7 @@ def read_open_elf(descriptor: int, name: str) -> ElfObject | UnreadableElf:
         with map_file(descriptor, name) as data:
             return parse_elf(data, name)
     except BadElf as error:
-        return UnreadableElf(path=name, reason=error.reason)
+        return error.as_record(name)
 
 
 def map_file(descriptor: int, name: str) -> mmap.mmap:
@@ -106,8 +122,19 @@ class Tables:
 def read_tables(data: Buffer, name: str) -> Tables:
     """The tables of an ELF file. Raises BadElf."""
     layout = Layout(data, name)
+    if layout.kind != "other":
+        check_loads(layout)
+    if layout.kind == "shared" and layout.dynamic_segment():
+        check_mapping(layout)
     dynamic = Dynamic(layout)
-    return Tables(layout, dynamic, read_versions(dynamic))
+    check_dynamic(layout, dynamic.last)
+    try:
+        versions = read_versions(dynamic)
+    except BadElf:
+        if layout.kind == "shared":
+            raise
+        versions = Versions()       # the loader refuses a program before it looks at them
+    return Tables(layout, dynamic, versions)
 
 
 def parse_elf(data: Buffer, name: str) -> ElfObject:
@@ -140,14 +167,15 @@ def _flags(dynamic: Dynamic) -> tuple[str, ...]:
 
 
 def _interpreter(layout: Layout) -> str | None:
-    for kind, start, _, size in layout.segments:
-        if kind == PT_INTERP:
-            return layout.string(start, start + size).decode("utf-8", "surrogateescape")
+    for kind, start, _, size, *_ in layout.segments:
+        if kind == PT_INTERP and start < layout.size:       # of a library nobody asks for it
+            return layout.data[start:start + min(size, LONGEST_STRING)].partition(b"\0")[0].decode(
+                "utf-8", "surrogateescape")
     return None
 
 
 def _build_id(layout: Layout) -> str | None:
-    for kind, start, _, size in layout.segments:
+    for kind, start, _, size, *_ in layout.segments:
         if kind != PT_NOTE or start + size > layout.size:
             continue
         offset, end = start, start + min(size, 1 << 16)
@@ -155,47 +183,63 @@ def _build_id(layout: Layout) -> str | None:
             name_size, text_size, note = layout.unpack("III", offset)
             text = offset + 12 + (name_size + 3 & ~3)
             if note == NT_GNU_BUILD_ID and text_size <= 64 and layout.data[offset + 12:offset + 16] == b"GNU\0":
-                return layout.take(text, text_size).hex()
+                return layout.data[text:text + text_size].hex()
             offset = text + (text_size + 3 & ~3)
     return None
 
 
 def read_versions(dynamic: Dynamic) -> Versions:
     """DT_VERDEF and DT_VERNEED of one file. Raises BadElf."""
-    found = Versions()
-    for offset, fields in _chain(dynamic, DT_VERDEF, DT_VERDEFNUM, "HHHHIII", next_field=6):
-        _, flags, index, _, _, first, _ = fields
-        name = dynamic.text(dynamic.layout.unpack("II", offset + first)[0])
+    found, layout = Versions(), dynamic.layout
+    if dynamic.strings_at is None:
+        return found
+    for address, fields in _chain(dynamic, DT_VERDEF, "HHHHIII", next_field=6):
+        revision, flags, index, _, hashed, first, _ = fields
+        if revision != 1:
+            break
+        name = version_name(dynamic.text(layout.read("II", address + first)[0]), hashed)
         if flags & 1:           # VER_FLG_BASE
             found.base = name
         else:
             found.defined[index & 0x7FFF] = name
-    for offset, fields in _chain(dynamic, DT_VERNEED, DT_VERNEEDNUM, "HHIII", next_field=4):
-        _, count, file, first, _ = fields
-        library, place = dynamic.text(file), offset + first
-        for _ in range(min(count, MOST_NEEDED)):
-            _, flags, other, name_at, step = dynamic.layout.unpack("IHHII", place)
-            need = NeededVersion(file=library, version=dynamic.text(name_at), weak=bool(flags & 2))
+    for place, (address, fields) in enumerate(_chain(dynamic, DT_VERNEED, "HHIII", next_field=4)):
+        revision, _, file, first, _ = fields
+        if not place and revision != 1:
+            raise layout.refuse(f"unsupported version {revision} of Verneed record")
+        library, at = dynamic.text(file), address + first
+        for _ in range(MOST_NEEDED):        # vn_cnt is nothing to the loader
+            hashed, flags, other, name_at, step = layout.read("IHHII", at)
+            need = NeededVersion(file=library, version=version_name(dynamic.text(name_at), hashed),
+                                 weak=bool(flags & 2))
             found.needed[other & 0x7FFF] = (need, bool(other & 0x8000))
             found.needed_in_order.append(need)
             if not step:
                 break
-            place += step
+            at += step
         if len(found.needed_in_order) > MOST_NEEDED:
-            raise dynamic.layout.bad(f"more than {MOST_NEEDED} needed versions")
+            raise layout.bad(f"more than {MOST_NEEDED} needed versions")
     return found
 
 
-def _chain(
-    dynamic: Dynamic, tag: int, count_tag: int, codes: str, *, next_field: int,
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Offset and fields of each entry of a version table: at most as many as it says that it has."""
-    offset = dynamic.table(tag)
-    for _ in range(min(dynamic.last.get(count_tag, 0), MOST_NEEDED)):
-        if offset is None:
+def version_name(name: str, hashed: int) -> str:
+    """A version as records have it. The loader compares hashes too, so a false one makes another version of it."""
+    return name if hash_of(name) == hashed else f"{name}{FALSE_HASH}{hashed:#x}"
+
+
+@lru_cache(maxsize=4096)
+def hash_of(version: str) -> int:
+    """vna_hash and vd_hash of a version: a few hundred are in all files."""
+    return sysv_hash(version.encode("utf-8", "surrogateescape"))
+
+
+def _chain(dynamic: Dynamic, tag: int, codes: str, *, next_field: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Address and fields of each entry of a version table, which goes on until an entry names no next one."""
+    address = dynamic.last.get(tag)
+    for _ in range(MOST_NEEDED):
+        if address is None:
             return
-        fields = dynamic.layout.unpack(codes, offset)
-        yield offset, fields
+        fields = dynamic.layout.read(codes, address)
+        yield address, fields
         if not fields[next_field]:
             return
-        offset += fields[next_field]
+        address += fields[next_field]

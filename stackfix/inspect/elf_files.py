@@ -90,7 +90,7 @@ class DiskFiles:
             tables = read_tables(map_file(descriptor, real), real)
             found = describe(tables, real)
         except BadElf as error:
-            return UnreadableElf(path=real, reason=error.reason)
+            return error.as_record(real)
         finally:
             os.close(descriptor)
         self._keep(identity, tables)

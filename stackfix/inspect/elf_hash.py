@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from stackfix.inspect.elf import Dynamic
 from stackfix.inspect.elf_layout import Layout
-from stackfix.inspect.elf_names import SymbolNames, encode
+from stackfix.inspect.elf_names import SymbolNames, encode, sysv_hash
 from stackfix.inspect.records import BadElf
 
 DT_HASH, DT_GNU_HASH = 4, 0x6FFFFEF5
@@ -156,13 +156,3 @@ class HashTable:
             if value & 1:
                 return index + 1
         raise self.layout.bad(ENDLESS)
-
-
-def sysv_hash(name: bytes) -> int:
-    """DT_HASH's hash of a symbol name."""
-    value = 0
-    for byte in name:
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
-    return value

@@ -45,6 +45,9 @@ class MappedSymbols:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
         if self._undefined is not None:
             return self._undefined
+        if not self.hashes.buckets:     # no look-up finds its own symbols
+            self._undefined = list(self.referred())
+            return self._undefined
         found: list[UndefinedSymbol] = []
         for first, names, infos, sections in self.table.columns(self.hashes.unhashed):
             wanted = [(index, name, info) for index, (name, info, section) in

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from stackfix.inspect.elf import DT_VERSYM, Dynamic
 from stackfix.inspect.elf_layout import LONGEST_STRING, Layout
 
-DT_SYMTAB, DT_SYMENT = 6, 11
+DT_SYMTAB = 6
 STEP = 65536                    # symbols copied at a time: a false count must not cost the file's size in memory
 TEXTS = 512                     # strings between two looks at how much they take
 MOST_TEXT = 64 << 20            # bytes of names at once; all of libtorch_cpu's are 10 MB
@@ -24,8 +24,6 @@ class SymbolTable:
         self.layout, self.dynamic = layout, dynamic
         self.wide = layout.bits == 64
         self.size = 24 if self.wide else 16
-        if dynamic.last.get(DT_SYMENT, self.size) != self.size:
-            raise layout.bad("symbols of an unknown size")
         self._unpack = struct.Struct(layout.order + ("IBBHQ8x" if self.wide else "IIIBBH")).unpack_from
         self.start = dynamic.table(DT_SYMTAB)
         versions = dynamic.table(DT_VERSYM)

@@ -13,15 +13,33 @@ from typing import NamedTuple, Protocol
 from stackfix.errors import BadInput
 from stackfix.inspect.elf_names import SymbolNames, gnu_hash
 
-__all__ = ["BadElf", "DefinedSymbol", "ElfObject", "FileAt", "Files", "LoaderEnvironment", "LoaderMachine",
-           "NeededVersion", "Offer", "Refused", "SymbolNames", "SymbolUse", "Symbols", "UndefinedSymbol",
-           "UnreadableElf", "gnu_hash"]
+__all__ = ["FALSE_HASH", "BadElf", "DefinedSymbol", "ElfObject", "FileAt", "Files", "LoaderEnvironment",
+           "LoaderMachine", "NeededVersion", "Offer", "Refused", "SymbolNames", "SymbolUse", "Symbols",
+           "UndefinedSymbol", "UnreadableElf", "gnu_hash"]
+
+
+FALSE_HASH = " with hash "          # between a version and what its table states as its hash, where that is another's
 
 
 class BadElf(BadInput):
-    """A file that is no ELF file, or one whose tables contradict themselves. `thing` is its path."""
+    """A file that is no ELF file, or one whose tables contradict themselves. `thing` is its path.
+
+    The rest is what an UnreadableElf says of it.
+    """
 
     reference = "bad-elf"
+
+    def __init__(
+        self, thing: str, reason: str, *, crash: str | None = None, bits: int | None = None,
+        byte_order: str | None = None, machine: str | None = None,
+    ) -> None:
+        super().__init__(thing, reason)
+        self.crash, self.bits, self.byte_order, self.machine = crash, bits, byte_order, machine
+
+    def as_record(self, path: str) -> UnreadableElf:
+        """The error as a record about `path`."""
+        return UnreadableElf(path=path, reason=self.reason, crash=self.crash, bits=self.bits,
+                             byte_order=self.byte_order, machine=self.machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +47,7 @@ class NeededVersion:
     """One version that an object needs of one library (DT_VERNEED)."""
 
     file: str                       # "libc.so.6"
-    version: str                    # "GLIBC_2.34"
+    version: str                    # "GLIBC_2.34"; with FALSE_HASH behind it, one that no library can have
     weak: bool                      # its absence only warns
 
 
@@ -59,10 +77,17 @@ class ElfObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableElf:
-    """A file that is no usable ELF file, and what the loader would say of it."""
+    """A file that is no usable ELF file, and what the loader would say of it.
+
+    The loader passes over files of another class or machine before it looks further, so what it saw by then is kept.
+    """
 
     path: str
-    reason: str                     # "invalid ELF header", "file too short", "truncated: ..."
+    reason: str                     # in the loader's words: "file too short"; with `crash`, in ours
+    crash: str | None = None        # the loader says nothing and dies: what is seen then, "Bus error"
+    bits: int | None = None         # 32 or 64; 0 for neither; None where it is no ELF file at all
+    byte_order: str | None = None   # "little" or "big", else "unknown"
+    machine: str | None = None      # None where the loader stops before it compares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from stackfix.inspect.elf_hash import sysv_hash
+from stackfix.inspect.elf_names import sysv_hash
 from stackfix.inspect.records import gnu_hash
 from tests.loader_oracle.graph import Definition, Library, Reference
 
