@@ -169,7 +169,8 @@ def test_a_hostile_tree_ends_in_notes(tmp_path: Path) -> None:
     assert [each.path.removeprefix(f"{SP}/") for each in environment.notes] == [
         os.fsdecode(b"bad-\xff.dist-info/METADATA"), "loop-1.dist-info/METADATA",
         "loop_dire-1.dist-info/direct_url.json", "loop_meta-1.dist-info/METADATA",
-        "pipe_dire-1.dist-info/direct_url.json", "pipe_meta-1.dist-info/METADATA", "zero-1.dist-info/METADATA"]
+        "pipe_dire-1.dist-info/direct_url.json", "pipe_meta-1.dist-info/METADATA", "zero-1.dist-info/METADATA",
+        "loop_reco-1.dist-info/RECORD", "pipe_reco-1.dist-info/RECORD"]
     document = json.loads(json.dumps(to_json(environment)))
     assert from_json(document, Environment) == environment
 
