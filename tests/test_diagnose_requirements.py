@@ -20,7 +20,8 @@ from stackfix.diagnose.requirements_judge import Judge, Unmet
 from stackfix.diagnose.requirements_lines import parse_line, surely_met, surely_void
 from stackfix.inspect.machine_records import Undecided
 from stackfix.matrix.libraries import load_libraries
-from stackfix.matrix.load import load_matrix, load_needs
+from stackfix.matrix.load import load_matrix
+from stackfix.matrix.needs import load_needs
 from tests.diagnose_world import LIBRARIES, World, lib
 
 REAL = load_libraries()
@@ -330,7 +331,7 @@ def test_a_healthy_environment_needs_no_packaging(tmp_path: Path) -> None:
     world.wheel("sympy", "1.13")
     code = ("import sys; from pathlib import Path; from tests.diagnose_world import World, LIBRARIES\n"
             "from stackfix.diagnose.requirements import find_requirement_faults\n"
-            "from stackfix.matrix.load import load_needs\n"
+            "from stackfix.matrix.needs import load_needs\n"
             "world = World.__new__(World); world.folder = Path(sys.argv[1]); world.conda_kind = False\n"
             "world.prefix = '/venv'; world.variables = {}; world._wanted = []\n"
             "view = world.view(LIBRARIES, load_needs=load_needs)\n"

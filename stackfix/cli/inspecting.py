@@ -161,7 +161,7 @@ def read_matrix() -> Matrix:
 
 def read_needs() -> Needs:
     """What packages need of each other: a part of the matrix, in a tenth of the time."""
-    from stackfix.matrix.load import load_needs
+    from stackfix.matrix.needs import load_needs
 
     return load_needs()
 

@@ -14,13 +14,11 @@ from stackfix.matrix.parse_companions import parse_closures, parse_companions, p
 from stackfix.matrix.parse_cuda import parse_cuda
 from stackfix.matrix.parse_flash_attn import parse_flash_attn
 from stackfix.matrix.parse_torch import parse_torch
-from stackfix.matrix.records import Matrix, Needs
-from stackfix.matrix.toml_files import MAX_BYTES, Parsed, matrix_directory, parse_file, parse_toml, read_file
+from stackfix.matrix.records import Matrix
+from stackfix.matrix.toml_files import FILES, MAX_BYTES, Parsed, matrix_directory, parse_file, parse_toml, read_file
 
-__all__ = ["FILES", "MAX_BYTES", "load_closures", "load_matrix", "load_needs", "matrix_directory", "parse_file",
-           "parse_toml"]
+__all__ = ["FILES", "MAX_BYTES", "load_closures", "load_matrix", "matrix_directory", "parse_file", "parse_toml"]
 
-FILES = ("torch.toml", "cuda.toml", "companions.toml", "rules.toml", "flash_attn.toml", "closures.toml", "sources.toml")
 
 
 def load_matrix(directory: Path | None = None) -> Matrix:
@@ -59,11 +57,3 @@ def load_closures(directory: Path | None = None) -> tuple[tuple[str, tuple[str, 
     """`Matrix.closures` alone: what to fetch first can be asked for while the rest is loaded. Raises BadInput."""
     path = (matrix_directory() if directory is None else directory) / "closures.toml"
     return parse_file(str(path), read_file(path, FILES), parse_closures)
-
-
-def load_needs(directory: Path | None = None) -> Needs:
-    """Companions and rules alone: a check of an environment asks no more of the matrix, most often. Raises BadInput."""
-    directory = matrix_directory() if directory is None else directory
-    companions, rules = directory / "companions.toml", directory / "rules.toml"
-    return Needs(companions=parse_file(str(companions), read_file(companions, FILES), parse_companions),
-                 rules=parse_file(str(rules), read_file(rules, FILES), parse_rules))

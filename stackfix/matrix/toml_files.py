@@ -15,6 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+FILES = ("torch.toml", "cuda.toml", "companions.toml", "rules.toml", "flash_attn.toml", "closures.toml", "sources.toml")
 MAX_BYTES = 4 * 1024 * 1024  # the largest file is 60 kB; more than this is not ours
 
 Parsed = TypeVar("Parsed")
