@@ -20,7 +20,6 @@ from stackfix.matrix.toml_files import FILES, MAX_BYTES, Parsed, matrix_director
 __all__ = ["FILES", "MAX_BYTES", "load_closures", "load_matrix", "matrix_directory", "parse_file", "parse_toml"]
 
 
-
 def load_matrix(directory: Path | None = None) -> Matrix:
     """All rows of `directory` (default: the matrix that comes with stackfix).
 
