@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.diagnose.faults_text import seen_error
 from stackfix.diagnose.records import BadLibrary
 from tests.loader_oracle.damage import Opener, Seed, compare, compile_seeds, said
 
@@ -175,6 +176,7 @@ def test_a_large_library_cut_short_kills_the_process(bench: Bench, path: Path) -
     failure = bench.opener.simulated([cut])[0].failure
     assert isinstance(failure, BadLibrary)
     assert failure.why.startswith(f"cut short: {len(content) // 2} bytes of at least ")
+    assert seen_error(failure) is None      # there is no line of the loader's
 
 
 def test_paths_that_cannot_be_opened(bench: Bench) -> None:

@@ -204,7 +204,8 @@ def test_a_folder_and_a_pipe_are_no_elf_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     found = [read_elf(str(path)) for path in (tmp_path, tmp_path / "pipe")]
     assert [each.reason for each in found if isinstance(each, UnreadableElf)] == [
-        "cannot read file data: Is a directory", "cannot read file data: not a regular file"]
+        "cannot read file data: Is a directory", "not a regular file"]
+    assert [bool(each.crash) for each in found if isinstance(each, UnreadableElf)] == [False, True]
 
 
 def test_foreign_files_are_read() -> None:

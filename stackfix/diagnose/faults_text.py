@@ -15,9 +15,6 @@ from stackfix.diagnose.situation import View
 
 SUFFIX = re.compile(r"(.+?)_(\d{1,2})_(\d{1,2})$")     # __nvJitLinkAddData_12_4
 OPENERS = frozenset({"a", "an", "it", "its", "no", "the", "this", "which"})     # words that are no name of anything
-# Source: elf/dl-load.c of glibc. What else makes a file unusable here is in our own words.
-LOADER_SAYS = ("cannot dynamically load", "cannot open", "cannot read file data", "ELF file", "file too short",
-               "invalid ELF header", "object file has no", "only ET_DYN", "wrong ELF class")
 NEWEST_MINOR = 20                                       # no CUDA major had more
 
 
@@ -44,7 +41,7 @@ def requester_from(view: View, object_: LoadedObject) -> Requester:
 
 def seen_error(failure: Failure) -> str | None:
     """The line that the loader says; None where it says none: of a file cut short it maps what is there, and dies."""
-    if isinstance(failure, BadLibrary) and not failure.why.startswith(LOADER_SAYS):
+    if isinstance(failure, BadLibrary) and failure.crash:
         return None
     return failure.message()
 

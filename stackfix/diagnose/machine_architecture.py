@@ -127,9 +127,10 @@ def has_fitting(view: View, path: str) -> bool:
 def what_it_is(view: View, path: str) -> str:
     """The machine of a file: "aarch64", "32-bit EM_386"."""
     at = view.files.at(path)
-    if isinstance(at, FileAt) and isinstance(at.elf, ElfObject):
-        return f"{f'{at.elf.bits}-bit ' if at.elf.bits != view.situation.loader.machine.bits else ''}{at.elf.machine}"
-    return "another machine"
+    if not isinstance(at, FileAt) or not at.elf.bits:
+        return "another machine"
+    width = f"{at.elf.bits}-bit " if at.elf.bits != view.situation.loader.machine.bits else ""
+    return f"{width}{at.elf.machine or 'file'}"
 
 
 def describe(view: View, known: Foreign, wanted: str | None) -> Finding:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from stackfix.inspect.elf_layout import LONGEST_STRING, PT_INTERP, PT_NOTE, Buffer, Layout
-from stackfix.inspect.elf_mapping import check_dynamic, check_loads, check_mapping
+from stackfix.inspect.elf_mapping import check_dynamic, check_segments
 from stackfix.inspect.elf_names import sysv_hash
 from stackfix.inspect.records import FALSE_HASH, BadElf, ElfObject, NeededVersion, UnreadableElf
 
@@ -100,14 +100,15 @@ def map_file(descriptor: int, name: str) -> mmap.mmap:
     """The file as read-only memory. Raises BadElf for what is no file with content."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        kind = "Is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise BadElf(name, f"cannot read file data: {kind}")
+        if stat.S_ISDIR(status.st_mode):
+            raise BadElf(name, "cannot read file data: Is a directory")
+        raise BadElf(name, "not a regular file", crash="what a device or a pipe does, at worst a wait without end")
     if status.st_size == 0:
         raise BadElf(name, "file too short")
     try:
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
-        raise BadElf(name, f"cannot be mapped: {error}") from error
+        raise BadElf(name, f"cannot be mapped: {error}", crash="cannot tell") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,7 @@ class Tables:
 def read_tables(data: Buffer, name: str) -> Tables:
     """The tables of an ELF file. Raises BadElf."""
     layout = Layout(data, name)
-    if layout.kind != "other":
-        check_loads(layout)
-    if layout.kind == "shared" and layout.dynamic_segment():
-        check_mapping(layout)
+    check_segments(layout)
     dynamic = Dynamic(layout)
     check_dynamic(layout, dynamic.last)
     try:
@@ -145,7 +143,7 @@ def parse_elf(data: Buffer, name: str) -> ElfObject:
 def describe(tables: Tables, name: str) -> ElfObject:
     """The record of the file that these tables are of. Raises BadElf."""
     layout, dynamic, versions = tables.layout, tables.dynamic, tables.versions
-    needed = tuple(dynamic.text(value) for tag, value in dynamic.entries if tag == DT_NEEDED)
+    needed = tuple([dynamic.text(value) for tag, value in dynamic.entries if tag == DT_NEEDED])
     if len(needed) > MOST_NEEDED:
         raise layout.bad(f"{len(needed)} DT_NEEDED entries")
     return ElfObject(
@@ -160,8 +158,10 @@ def describe(tables: Tables, name: str) -> ElfObject:
 
 def _flags(dynamic: Dynamic) -> tuple[str, ...]:
     last = dynamic.last
-    names = {name for bit, name in FLAGS.items() if last.get(DT_FLAGS, 0) & bit}
-    names |= {name for bit, name in FLAGS_1.items() if last.get(DT_FLAGS_1, 0) & bit}
+    names = set[str]()
+    for tag, table in ((DT_FLAGS, FLAGS), (DT_FLAGS_1, FLAGS_1)):
+        if bits := last.get(tag):
+            names.update([name for bit, name in table.items() if bits & bit])
     names |= {name for tag, name in ((DT_SYMBOLIC, "DF_SYMBOLIC"), (DT_BIND_NOW, "DF_BIND_NOW")) if tag in last}
     return tuple(sorted(names))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from stackfix.inspect.records import BadElf
@@ -28,6 +28,7 @@ BUS_ERROR, SEGMENTATION_FAULT = "Bus error", "Segmentation fault"
 INCONSISTENT = "Inconsistency detected by ld.so"
 
 
+form_of = lru_cache(maxsize=256)(struct.Struct)
 Buffer: TypeAlias = mmap.mmap | bytes   # a mapped file; bytes in tests
 
 
@@ -41,6 +42,9 @@ class Segment(NamedTuple):
     memory: int                 # size in memory
     align: int
     flags: int
+
+
+new_segment = partial(tuple.__new__, Segment)       # half the time of a call of the class
 
 
 class Layout:
@@ -71,8 +75,9 @@ class Layout:
         self.segments: tuple[Segment, ...] = ()
         if self.kind != "other":        # the loader looks no further
             self.segments = tuple(self._segments(offset=head[4], entry_size=head[8], count=head[9]))
-        self.loads = tuple([segment for segment in self.segments if segment.kind == PT_LOAD])
+        self.loads = tuple([segment for segment in self.segments if segment[0] == PT_LOAD])
         self._reversed = self.loads[::-1]
+        self._near = 0, 0, 0            # what `read` has found: an answer of `_around`
 
     def _check_ident(self, ident: bytes) -> None:
         if not self.bits:
@@ -99,9 +104,8 @@ class Layout:
 
     def unpack(self, codes: str, offset: int) -> tuple[int, ...]:
         """Numbers at `offset`, in the file's byte order."""
-        form = struct.Struct(self.order + codes)
-        chunk = self.take(offset, form.size)
-        return form.unpack(chunk)
+        form = form_of(self.order + codes)
+        return form.unpack(self.take(offset, form.size))
 
     def take(self, offset: int, size: int) -> bytes:
         """`size` bytes at `offset`; all of them or BadElf."""
@@ -109,7 +113,7 @@ class Layout:
             raise self.bad(f"truncated: {size} bytes at {offset:#x} of {self.size}", BUS_ERROR)
         return self.data[offset:offset + size]
 
-    def _segments(self, offset: int, entry_size: int, count: int) -> Iterator[Segment]:
+    def _segments(self, offset: int, entry_size: int, count: int) -> list[Segment]:
         """Each program header."""
         if entry_size != (56 if self.bits == 64 else 32):
             raise self.refuse("ELF file's phentsize not the expected size")
@@ -119,12 +123,12 @@ class Layout:
             raise self.refuse("cannot read file data" + (": Invalid argument" if offset >> 63 else ""))
         table = self.data[offset:offset + entry_size * count]
         if self.bits == 64:
-            for kind, flags, start, address, _, size, memory, align in struct.iter_unpack(
-                    f"{self.order}IIQQQQQQ", table):
-                yield Segment(kind, start, address, size, memory, align, flags)
-        else:
-            for kind, start, address, _, size, memory, flags, align in struct.iter_unpack(f"{self.order}8I", table):
-                yield Segment(kind, start, address, size, memory, align, flags)
+            return [new_segment((kind, start, address, size, memory, align, flags))
+                    for kind, flags, start, address, _, size, memory, align
+                    in form_of(f"{self.order}IIQQQQQQ").iter_unpack(table)]
+        return [new_segment((kind, start, address, size, memory, align, flags))
+                for kind, start, address, _, size, memory, flags, align
+                in form_of(f"{self.order}8I").iter_unpack(table)]
 
     def load_of(self, address: int) -> Segment:
         """The segment that is mapped at an address: in whole pages, later ones over earlier ones."""
@@ -144,7 +148,9 @@ class Layout:
         """`size` bytes of memory at an address: as in the file, then zeros to the end of the pages. May be fewer."""
         load = self.load_of(address)
         start, zeros_from, pages = self.extent(load, address)
-        content = self.data[start:min(start + size, zeros_from)] if start < zeros_from else b""
+        if start + size <= zeros_from:
+            return self.data[start:start + size]
+        content = self.data[start:zeros_from] if start < zeros_from else b""
         return content + bytes(max(0, min(size, pages - start) - len(content)))
 
     def extent(self, load: Segment, address: int) -> tuple[int, int, int]:
@@ -159,15 +165,22 @@ class Layout:
 
     def read(self, codes: str, address: int) -> tuple[int, ...]:
         """Numbers in memory at an address, in the file's byte order."""
-        form = self.order + codes
-        size, load = struct.calcsize(form), self.load_of(address)
-        offset = load.start + address - load.address
-        if address + size <= load.address + load.size and offset + size <= self.size:      # as good as always
-            return struct.unpack_from(form, self.data, offset)
-        content = self.mapped(address, size)
-        if len(content) < size:
-            raise self.bad(f"{size} bytes at address {address:#x} are not all mapped")
-        return struct.unpack(form, content)
+        form = form_of(self.order + codes)
+        low, high, shift = self._near
+        if low <= address <= high - form.size:
+            return form.unpack_from(self.data, address + shift)
+        self._near = self._around(address)
+        content = self.mapped(address, form.size)
+        if len(content) < form.size:
+            raise self.bad(f"{form.size} bytes at address {address:#x} are not all mapped")
+        return form.unpack(content)
+
+    def _around(self, address: int) -> tuple[int, int, int]:
+        """(first address, last, file offset less address) of what is in the file as it is in memory from there on."""
+        load = self.load_of(address)
+        over = [each.address & -PAGE for each in self.loads if each.address & -PAGE > address]
+        return address, min(load.address + load.size, self.size + load.address - load.start, *over), (
+            load.start - load.address)
 
     def text(self, address: int) -> bytes:
         """The zero-terminated bytes in memory at an address."""
@@ -190,8 +203,10 @@ class Layout:
 
     def dynamic_segment(self) -> Segment | None:
         """The PT_DYNAMIC that the loader goes by: the last; None where one is empty, as in a file of debug symbols."""
-        found = [segment for segment in self.segments if segment.kind == PT_DYNAMIC]
-        return found[-1] if found and all(each.size for each in found) and found[-1].address else None
+        found = [segment for segment in self.segments if segment[0] == PT_DYNAMIC]
+        if len(found) > 1 and not all(each.size for each in found):
+            return None
+        return found[-1] if found and found[-1].size and found[-1].address else None
 
     def dynamic(self) -> list[tuple[int, int]] | None:
         """(tag, value) of the dynamic section in file order up to DT_NULL, or None where there is none.
@@ -202,12 +217,13 @@ class Layout:
         if segment is None:
             return None
         entry = 2 * self.word
-        form, found = f"{self.order}2{self.word_code}", list[tuple[int, int]]()
+        form = form_of(f"{self.order}2{self.word_code}")
+        found: list[tuple[int, int]] = []
         for size in (min(segment.size, MOST_DYNAMIC * entry), MOST_DYNAMIC * entry):
             table = self.mapped(segment.address, size)
             found.clear()
-            for tag, value in struct.iter_unpack(form, table[:len(table) // entry * entry]):
-                if tag == 0:
+            for each in form.iter_unpack(table[:len(table) // entry * entry]):
+                if not each[0]:
                     return found
-                found.append((tag, value))
+                found.append(each)
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from stackfix.inspect.elf_layout import BUS_ERROR, INCONSISTENT, PAGE, Layout, Segment
+from stackfix.inspect.elf_layout import BUS_ERROR, INCONSISTENT, PAGE, PT_LOAD, Layout, Segment
 
 MOST_ADDRESSES = 1 << 47        # of a process on x86_64, and the least of the 64-bit machines
 WRAP = 1 << 64
@@ -18,17 +18,37 @@ PF_W = 2
 PT_GNU_RELRO = 0x6474E552
 DT_RELA, DT_RELAENT, DT_PLTREL, DT_RELR, DT_RELRENT = 7, 9, 20, 36, 37
 RELA_MACHINES = frozenset({"x86_64", "aarch64"})        # these take no DT_REL
+ASSERTED = ((DT_PLTREL, DT_PLTREL, DT_RELA, "DT_PLTREL"), (DT_RELA, DT_RELAENT, 24, "DT_RELAENT"),
+            (DT_RELR, DT_RELRENT, 8, "DT_RELRENT"))      # where the first is, the second has this value
 FAR = 1 << 40                   # behind where libraries are mapped there are fewer addresses left, at random
 NO_ALIGN = "ELF load command address/offset not page-aligned"
 NO_MAP = "failed to map segment from shared object"
 
 
-def check_loads(layout: Layout) -> None:
-    """Raise BadElf for segments that the loader refuses before it maps any."""
+def check_segments(layout: Layout) -> None:
+    """Raise BadElf for segments that the loader refuses, or dies of. Nearly all files are in order."""
+    if layout.kind == "other" or in_order(layout):
+        return
     if any((load.address - load.start) % PAGE for load in layout.loads):
         raise layout.refuse(NO_ALIGN)
     if not layout.loads:
         raise layout.refuse("object file has no loadable segments")
+    if layout.kind == "shared" and layout.dynamic_segment():
+        check_mapping(layout)
+
+
+def in_order(layout: Layout) -> bool:
+    """Whether segments follow one another in the file and in memory, as every linker lays them."""
+    before = low = -1
+    for kind, start, address, size, memory, align, _ in layout.segments:
+        if kind == PT_LOAD:
+            if (address - start) % PAGE or size > memory or start + size > layout.size or align > FAR \
+                    or address & -PAGE < before:
+                return False
+            low, before = (low if low >= 0 else address), address + memory
+        elif kind == PT_GNU_RELRO and not low <= address <= address + memory <= before:
+            return False
+    return 0 <= low <= before < FAR
 
 
 def check_mapping(layout: Layout) -> None:
@@ -77,11 +97,9 @@ def check_dynamic(layout: Layout, last: Mapping[int, int]) -> None:
     """Raise BadElf where the loader's own assertions about the dynamic section (`last`: by tag) stop the process."""
     if layout.machine not in RELA_MACHINES or layout.bits != 64:
         return
-    wrong = [name for tag, name, entry, size in (
-        (DT_PLTREL, "DT_PLTREL", DT_PLTREL, DT_RELA), (DT_RELA, "DT_RELAENT", DT_RELAENT, 24),
-        (DT_RELR, "DT_RELRENT", DT_RELRENT, 8)) if tag in last and last.get(entry) != size]
-    if wrong:
-        raise layout.bad(f"{wrong[0]} is not what this machine has", INCONSISTENT)
+    for tag, entry, size, name in ASSERTED:
+        if tag in last and last.get(entry) != size:
+            raise layout.bad(f"{name} is not what this machine has", INCONSISTENT)
 
 
 def has_holes(loads: tuple[Segment, ...]) -> bool:
@@ -104,4 +122,4 @@ def up(address: int) -> int:
     return address + PAGE - 1 & -PAGE
 
 
-__all__ = ["check_dynamic", "check_loads", "check_mapping"]
+__all__ = ["check_dynamic", "check_segments"]
