@@ -150,8 +150,11 @@ class Mapper:
 
     def check_versions(self, objects: Iterable[Mapped]) -> None:
         """Whether each new object finds the version nodes that it was linked against (rule 8)."""
-        for object_ in objects:
-            for need in object_.elf.needed_versions if object_.new else ():
+        for object_ in [each for each in objects if each.new]:
+            if object_.elf.versions_refused is not None:
+                self.fail(BadLibrary(name=object_.names[0], path=object_.path, requester=None, found_via=object_.via,
+                                     why=object_.elf.versions_refused))
+            for need in object_.elf.needed_versions:
                 provider = self.process.called(need.file)
                 if provider is None:
                     self.fail(MissingVersion(provider=need.file, version=need.version, requester=object_.path,

@@ -33,6 +33,7 @@ class Versions:
     base: str | None = None
     needed: dict[int, tuple[NeededVersion, bool]] = field(default_factory=dict)    # with the hidden bit
     needed_in_order: list[NeededVersion] = field(default_factory=list)
+    refusal: str | None = None
 
 
 class Dynamic:
@@ -125,13 +126,14 @@ def read_tables(data: Buffer, name: str) -> Tables:
     layout = Layout(data, name)
     check_segments(layout)
     dynamic = Dynamic(layout)
-    check_dynamic(layout, dynamic.last)
+    if layout.kind == "shared":     # the loader refuses a program before it looks at tables
+        check_dynamic(layout, dynamic.last)
     try:
         versions = read_versions(dynamic)
     except BadElf:
         if layout.kind == "shared":
             raise
-        versions = Versions()       # the loader refuses a program before it looks at them
+        versions = Versions()
     return Tables(layout, dynamic, versions)
 
 
@@ -153,6 +155,7 @@ def describe(tables: Tables, name: str) -> ElfObject:
         interpreter=_interpreter(layout), build_id=_build_id(layout),
         needed_versions=tuple(versions.needed_in_order), defined_versions=tuple(versions.defined.values()),
         base_version=versions.base, versioned_symbols=DT_VERSYM in dynamic.last,
+        versions_refused=versions.refusal,
     )
 
 
@@ -205,7 +208,8 @@ def read_versions(dynamic: Dynamic) -> Versions:
     for place, (address, fields) in enumerate(_chain(dynamic, DT_VERNEED, "HHIII", next_field=4)):
         revision, _, file, first, _ = fields
         if not place and revision != 1:
-            raise layout.refuse(f"unsupported version {revision} of Verneed record")
+            found.refusal = f"unsupported version {revision} of Verneed record"
+            break
         library, at = dynamic.text(file), address + first
         for _ in range(MOST_NEEDED):        # vn_cnt is nothing to the loader
             hashed, flags, other, name_at, step = layout.read("IHHII", at)

@@ -172,6 +172,8 @@ def judge(real: str, outcome: LoadOutcome, content: bytes) -> str:     # noqa: P
             return "cut short"
     if "undefined symbol" in real + simulated:
         return "symbol table"
+    if any(struct.pack("<Q", tag) in content for tag in (0x7FFFFFFF, 0x7FFFFFFD)) and "cannot open" in real:
+        return "DT_FILTER or DT_AUXILIARY"
     if content[18] | content[19] << 8 != X86_64 and "cannot open" in real:
         return "two faults, one of them the machine"    # Debian's patch compares the machine first
     return "DIFFERS"
