@@ -38,7 +38,7 @@ FAIL_ON = ("error", "warning", "note", "never")
 def command(**options: Any) -> int:
     """Inspect an environment, simulate what its imports load, and name what is wrong and what cures it.
 
-    Nothing of it is imported or run, nothing is written, and no network is used.
+    Nothing of it is imported, run or changed, and no network is used.
     """
     if sys.stdout is None:      # as `>&-` leaves it
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
