@@ -8,6 +8,7 @@ import pytest
 
 from stackfix.diagnose.damaged import find_unjudged, find_unusable_files
 from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.records import BadLibrary
 from tests.diagnose_world import World, lib
 
 CUSPARSE, NVJITLINK = "nvidia/cusparse/lib/libcusparse.so.12", "nvidia/nvjitlink/lib/libnvJitLink.so.12"
@@ -63,6 +64,64 @@ def test_a_damaged_file_that_shadows_a_good_one_is_a_shadow(world: World) -> Non
     damage(world, "/opt/lib/libnvJitLink.so.12")
     found = [each for each in diagnose(world.view()).findings if each.severity == "error"]
     assert [(each.code, each.culprit.path) for each in found] == [("SF101", "/opt/lib/libnvJitLink.so.12")]
+
+
+def cut(world: World, path: str) -> None:
+    """The first half of a library of many pages: its headers are there, and the loader maps the rest in vain."""
+    more = tuple(f"of_many_symbols_{number}@libnvJitLink.so.12" for number in range(2000))
+    world.library(path, lib(offers=("link@libnvJitLink.so.12", *more)))
+    file = world.host(world.inside(path))
+    content = file.read_bytes()
+    file.write_bytes(content[:len(content) // 2])
+
+
+def test_a_file_cut_short_that_shadows_a_good_one_says_what_is_seen(world: World) -> None:
+    """What it lacks nobody knows: the file could not be read."""
+    jit = "/opt/lib/libnvJitLink.so.12"
+    cut(world.environ(LD_LIBRARY_PATH="/opt/lib"), jit)
+    [finding] = [each for each in diagnose(world.view()).findings if each.severity == "error"]
+    assert (finding.code, finding.culprit.path, finding.symbols, finding.error) == ("SF101", jit, (), None)
+    assert "It cannot be loaded: cut short: " in finding.why
+    assert finding.why.endswith("; the process that opens it dies with a Bus error.")
+    assert any(each.startswith(f"{jit}: cut short: ") and each.endswith(" Bus error") for each in finding.evidence)
+    assert finding.loser == world.inside(NVJITLINK)
+
+
+def test_a_file_cut_short_that_its_size_shows_says_what_is_seen(world: World) -> None:
+    cut(world, NVJITLINK)
+    [finding] = [each for each in diagnose(world.view()).findings if each.severity == "error"]
+    assert (finding.code, finding.error) == ("SF702", None)
+    assert "libnvJitLink.so.12 cannot be loaded: cut short: " in finding.why
+    assert finding.why.endswith("; the process that opens it dies with a Bus error.")
+    assert any(each.startswith(f"cannot be loaded: {world.inside(NVJITLINK)}: cut short: ")
+               for each in finding.evidence)
+
+
+def test_a_file_cut_short_that_no_installer_knows_says_what_is_seen(world: World) -> None:
+    cut(world.opens(f"{world.site}/mine.so"), "mine.so")
+    [finding] = find_unusable_files(world.view())
+    assert finding.evidence[0].startswith(f"{world.inside('mine.so')}: cut short: ")
+    assert finding.evidence[0].endswith("; the process that opens it dies with a Bus error")
+
+
+def test_one_file_that_is_opened_by_two_paths_is_one_finding(world: World) -> None:
+    """As torch does: by the RUNPATH of its library, then by the path."""
+    world.opens(NVJITLINK, what="by its path")
+    damage(world, NVJITLINK)
+    view = world.view()
+    paths = {failure.path for each in view.openings for failure in each.outcome.failures
+             if isinstance(failure, BadLibrary)}
+    assert len(paths) == 2
+    [finding] = find_unusable_files(view)
+    assert finding.culprit.path == world.inside(NVJITLINK)
+    assert any("by its path" in each for each in finding.evidence)
+
+
+def test_an_executable_in_the_place_of_a_library_is_no_shadow_of_itself(world: World) -> None:
+    """Its symbols can be read, and it cannot be loaded."""
+    damage(world, NVJITLINK, place=16)          # e_type
+    damage(world, NVJITLINK, place=17)
+    assert [each.code for each in diagnose(world.view()).findings if each.severity == "error"] == ["SF702"]
 
 
 def test_a_file_that_no_installer_knows(world: World) -> None:

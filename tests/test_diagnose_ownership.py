@@ -138,6 +138,16 @@ def test_a_changed_library_that_no_longer_loads(world: World) -> None:
     assert finding.error.startswith(world.inside(MAIN).rpartition("/nvidia")[0])
 
 
+def test_a_folder_in_the_place_of_a_library_was_not_deleted(world: World) -> None:
+    world.remove(MAIN).write(f"{world.inside(MAIN)}/x", "")
+    finding = only(damage(world.view()))
+    assert finding.severity == "error"
+    assert finding.why.startswith("Something else, such as a folder, lies where its installer recorded a file.")
+    assert finding.why.endswith("libcudnn.so.9 cannot be loaded: cannot read file data: Is a directory.")
+    assert "deleted" not in finding.why
+    assert f"not a file: {world.inside(MAIN)}" in finding.evidence
+
+
 def test_what_cannot_be_read_is_undecided(world: World) -> None:
     view = world.view()
     fault = FileFault(path="/venv/x", owner=Owner(manager="pip", name="torch", version="2.4.0"), kind="unreadable",

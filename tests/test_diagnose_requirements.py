@@ -78,6 +78,21 @@ def test_where_the_loader_shows_the_fault_it_is_a_note(tmp_path: Path) -> None:
     assert found.evidence[-1].startswith("the loader shows what comes of it: libcudnn.so.8: cannot open")
 
 
+def test_where_the_loader_dies_of_the_fault_it_is_told_why(tmp_path: Path) -> None:
+    """It says no line itself."""
+    world = torch(World(tmp_path), "2.3.1", "nvidia-cudnn-cu12==8.9.2.26").wheel("nvidia-cudnn-cu12", "9.1.0.70", {
+        "nvidia/cudnn/lib/libcudnn.so.9": lib(offers=tuple(f"of_many_symbols_{each}" for each in range(2000)))})
+    file = world.host(world.inside("nvidia/cudnn/lib/libcudnn.so.9"))
+    file.write_bytes(file.read_bytes()[:8192])
+    world.library("torch/_C.cpython-311-x86_64-linux-gnu.so", lib(
+        needs=("libcudnn.so.9",), runpath="$ORIGIN/../nvidia/cudnn/lib"))
+    world.library("torch/lib/libtorch_global_deps.so", lib())
+    found, = findings(world)
+    assert (found.code, found.severity) == ("SF601", "note")
+    assert "libcudnn.so.9: cut short: " in found.evidence[-1]
+    assert found.evidence[-1].endswith("; the process that opens it dies with a Bus error")
+
+
 @pytest.mark.parametrize(("name", "requires", "severity", "level"), [
     ("flash-attn", ("torch",), "error", "torch"),               # fails when it is imported
     ("some-tool", ("torch>=2",), "warning", "torch"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
 from stackfix.diagnose.faults import Fault, find_faults
-from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, seen_error
+from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, seen_error, why_unusable
 from stackfix.diagnose.faults_verdict import verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.install_lines import reinstall
@@ -42,6 +42,8 @@ def unusable(view: View, fault: Fault, failure: BadLibrary) -> Finding:
     if owner is not None:
         of = f" of {named(owner)}"
         why = "It is there, and is not what was installed: damaged on the disk, or half written."
+        if failure.crash:
+            why = f"{why} {why_unusable(failure)}."
     else:
         of, why = "", "No installer knows the file; it is no library of this machine, or only a part of one."
     hash_it = "whether it has the content that was installed: stackfix check --deep"
@@ -49,7 +51,7 @@ def unusable(view: View, fault: Fault, failure: BadLibrary) -> Finding:
         "SF702", fault.severity, level=level_of(fault),
         summary=f"{path.rpartition('/')[2]}{of} cannot be loaded: {failure.why}", why=why,
         culprit=Culprit(path=path, package=named(owner)), requester=requester_of(view, fault),
-        evidence=(f"{path}: {failure.why}", *needs_lines(view, fault)), error=seen_error(failure),
+        evidence=(f"{path}: {why_unusable(failure)}", *needs_lines(view, fault)), error=seen_error(failure),
         cure=(reinstall(view, owner), hash_it) if owner is not None else (f"remove or replace {path}",),
         why_not=None if owner is not None and inside else "no installer of the environment knows the file",
     )

@@ -15,6 +15,7 @@ On the right: the modules whose checks make findings of it.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -37,6 +38,7 @@ from stackfix.diagnose.records import (
     MissingVersion,
 )
 from stackfix.diagnose.situation import Opening, View
+from stackfix.inspect.records import FileAt
 from stackfix.matrix.library_records import LibraryFamily
 
 SYSTEM_VERSIONS = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
@@ -162,7 +164,10 @@ class InOpening:
 
     def kind(self, failure: MissingLibrary | BadLibrary) -> Key:
         """What a library that could not be loaded is known under."""
-        return ("bad", failure.path) if isinstance(failure, BadLibrary) else ("missing", failure.name)
+        if isinstance(failure, MissingLibrary):
+            return "missing", failure.name
+        file = file_at(self.view, failure.path)         # one file is opened by several paths
+        return "bad", file.identity if file else failure.path
 
     def sort(self) -> None:
         for failure in self.opening.outcome.failures:
@@ -287,6 +292,12 @@ def named(objects: Iterable[LoadedObject]) -> Mapping[str, LoadedObject]:
             if name:
                 found.setdefault(name, each)
     return found
+
+
+def file_at(view: View, path: str) -> FileAt | None:
+    """The file behind a path of the loader, which may be relative to the current folder."""
+    found = view.files.at(posixpath.join(view.situation.loader.cwd or "/", path))
+    return found if isinstance(found, FileAt) else None
 
 
 def folder_of(path: str) -> str:

@@ -15,6 +15,7 @@ from stackfix.diagnose.situation import View
 
 SUFFIX = re.compile(r"(.+?)_(\d{1,2})_(\d{1,2})$")     # __nvJitLinkAddData_12_4
 OPENERS = frozenset({"a", "an", "it", "its", "no", "the", "this", "which"})     # words that are no name of anything
+SIGNALS = frozenset({"Bus error", "Segmentation fault"})
 NEWEST_MINOR = 20                                       # no CUDA major had more
 
 
@@ -44,6 +45,21 @@ def seen_error(failure: Failure) -> str | None:
     if isinstance(failure, BadLibrary) and failure.crash:
         return None
     return failure.message()
+
+
+def why_unusable(failure: BadLibrary) -> str:
+    """Why a file cannot be loaded, and what is seen where the loader says nothing of it."""
+    if failure.crash in SIGNALS:
+        return f"{failure.why}; the process that opens it dies with a {failure.crash}"
+    return f"{failure.why}; seen when it is opened: {failure.crash}" if failure.crash else failure.why
+
+
+def told(failure: Failure) -> str:
+    """A failure as a sentence's part: the loader's line, or what is wrong where it says none."""
+    error = seen_error(failure)
+    if error is None and isinstance(failure, BadLibrary):
+        return f"{failure.path}: {why_unusable(failure)}"
+    return error or failure.message()
 
 
 def who_needs(fault: Fault) -> str:

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.faults import Fault, find_faults, own_copies, serious
+from stackfix.diagnose.faults import Fault, file_at, find_faults, own_copies, serious
 from stackfix.diagnose.faults_hidden import offered
 from stackfix.diagnose.records import BadLibrary, Candidate, FoundVia, LoadedObject
 from stackfix.diagnose.situation import Opening, View
@@ -82,8 +82,9 @@ def judge(view: View, fault: Fault) -> Verdict | None:
 def winner_of(view: View, fault: Fault) -> Copy | None:
     """The file that was taken."""
     if isinstance(fault.failure, BadLibrary):
-        path = fault.failure.path
-        return Copy(path=plain(view, path), real_path=path, identity=path, via=fault.failure.found_via)
+        path, file = fault.failure.path, file_at(view, fault.failure.path)
+        return Copy(path=plain(view, path), real_path=file.real_path if file else path,
+                    identity=file.identity if file else path, via=fault.failure.found_via)
     return copy_of_object(view, fault.provider) if fault.provider else None
 
 

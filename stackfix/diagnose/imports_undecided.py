@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stackfix.diagnose.faults import find_open_faults
-from stackfix.diagnose.faults_text import counted, who_needs
+from stackfix.diagnose.faults_text import counted, told, who_needs
 from stackfix.diagnose.imports import OPENED_BY_CODE
 from stackfix.diagnose.situation import View
 from stackfix.inspect.machine_records import Undecided
@@ -30,7 +30,7 @@ def find_undecided_imports(view: View) -> Iterator[Undecided]:
                 yield Undecided(subject=file.path, reason=reason)
     for each in view.openings:
         if each.may_fail == OPENED_BY_CODE and each.outcome.failures:
-            reason = f"{each.outcome.failures[0].message()}, but {OPENED_BY_CODE}"
+            reason = f"{told(each.outcome.failures[0])}, but {OPENED_BY_CODE}"
             yield Undecided(subject=each.what, reason=reason)
 
 

@@ -130,13 +130,15 @@ def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
     fault, gone = files[0]
     owner, more = gone.owner, len({each.path for _, each in files}) - 1
     others = [each for each in view.environment.file_faults if each.owner == owner and each.kind in GONE]
+    absent = gone.kind == "missing"
     return make_finding(
         "SF401", fault.severity, level=level_of(fault),
-        summary=f"{file_name(gone.path)} of {named(owner)} is gone, and "
+        summary=f"{file_name(gone.path)} of {named(owner)} {'is gone' if absent else 'is not a file any more'}, and "
                 + (f"{who_needs(fault)} needs it" if fault.requester else who_opens(fault))
                 + (f"; {more} more of its libraries are missed" if more else ""),
-        why=f"{owner.name} recorded the file when it was installed. It was deleted since, or went together with "
-            f"another package that has a file of the same path.",
+        why=f"{owner.name} recorded the file when it was installed. "
+            + ("It was deleted since, or went together with another package that has a file of the same path."
+               if absent else "Something else, such as a folder, lies in its place."),
         culprit=Culprit(path=gone.path, package=named(owner)), requester=requester_of(view, fault),
         evidence=(*(line for each, _ in files for line in needs_lines(view, each)),
                   *(f"gone: {each.path}" for each in others[:SHOWN]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
+from stackfix.diagnose.faults_text import file_name
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.links_lost import lost_links
@@ -21,6 +22,15 @@ SHOWN = 12                      # paths that a finding lists
 MANY = 10                       # edits by hand are few
 WORDS = {"missing": "missing", "broken-link": "a link to nowhere", "no-file": "not a file", "size": "of another size",
          "hash": "of another content", "outside": "outside of the environment"}
+
+WHY_GONE = {
+    "missing": "Its installer recorded files that are not there: they were deleted by hand, or removed together with "
+               "another package that had files of the same names.",
+    "broken-link": "A link lies where its installer recorded a file, and leads nowhere: its target was deleted or "
+                   "moved.",
+    "no-file": "Something else, such as a folder, lies where its installer recorded a file.",
+}
+WHY_CHANGED = "Its installer recorded other contents: the files were edited, stripped, or written by something else."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +77,7 @@ def need_of(facts: Facts, fault: FileFault) -> Need | None:
     if not is_shared_object(fault.path):
         return None
     need = facts.need(fault.path) if fault.kind in GONE else None
-    if need is not None:
-        return need
-    failed = facts.failed_files.get(fault.path)         # a folder in its place fails, and is not missed
-    return Need(opening=failed[0], requester=None, error=failed[1]) if failed else None
+    return need or facts.failed(fault.path)             # a folder in its place fails, and is not missed
 
 
 def severity(fault: FileFault, need: Need | None, *, many: bool) -> str:
@@ -142,11 +149,12 @@ def counted(number: int, what: str) -> str:
 def reason(damages: Sequence[Damage], *, only_outside: bool) -> str:
     if only_outside:
         return "Its RECORD names paths that lie outside of the environment; they were not looked at."
-    gone = sum(each.fault.kind in GONE for each in damages)
-    if gone:
-        return ("Its installer recorded files that are not there: they were deleted by hand, or removed together with "
-                "another package that had files of the same names.")
-    return "Its installer recorded other contents: the files were edited, stripped, or written by something else."
+    kinds = {each.fault.kind for each in damages}
+    told = [sentence for kind, sentence in WHY_GONE.items() if kind in kinds] or [WHY_CHANGED]
+    unusable = damages[0].need.unusable if damages[0].need else None
+    if unusable:
+        told.append(f"{file_name(damages[0].fault.path)} cannot be loaded: {unusable}.")
+    return " ".join(told)
 
 
 def evidence(damages: Sequence[Damage]) -> Iterator[str]:
@@ -154,6 +162,8 @@ def evidence(damages: Sequence[Damage]) -> Iterator[str]:
         fault = each.fault
         stated = f", {fault.found} instead of {fault.expected}" if fault.kind in CHANGED else ""
         yield f"{WORDS[fault.kind]}: {fault.path}{stated}"
+        if each.need is not None and each.need.unusable is not None:
+            yield f"cannot be loaded: {fault.path}: {each.need.unusable}"
         if each.need is not None and each.need.requester is not None:
             yield f"needed by {each.need.requester}" + (f" ({each.need.opening.what})" if each.need.opening else "")
     if len(damages) > SHOWN:

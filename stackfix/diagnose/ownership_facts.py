@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from stackfix.diagnose.families_parts import CUDA_SUFFIX, named
-from stackfix.diagnose.faults_text import seen_error
+from stackfix.diagnose.faults_text import seen_error, why_unusable
 from stackfix.diagnose.imports_projects import Projects, required_names
-from stackfix.diagnose.records import MissingLibrary
+from stackfix.diagnose.records import BadLibrary, Failure, MissingLibrary
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Copies, Distribution, FileFault, Owner
 
@@ -30,6 +30,7 @@ class Need:
     opening: Opening | None         # None: a library that is there opens it by name
     requester: str | None           # path
     error: str | None               # in the loader's words
+    unusable: str | None = None     # why the loader cannot use what lies there
 
 
 def facts_of(view: View) -> Facts:
@@ -78,16 +79,24 @@ class Facts:
         return found
 
     @cached_property
-    def failed_files(self) -> dict[str, tuple[Opening, str | None]]:
+    def failed_files(self) -> dict[str, tuple[Opening, Failure]]:
         """Openings that fail on a file itself: one that is no library, or that lacks what others want of it."""
-        found: dict[str, tuple[Opening, str | None]] = {}
+        found: dict[str, tuple[Opening, Failure]] = {}
         for opening in self.view.openings:
             if opening.may_fail is None:
                 for failure in opening.outcome.failures:
                     path = getattr(failure, "path", None) or getattr(failure, "provider", None)
                     if isinstance(path, str):
-                        found.setdefault(posixpath.normpath(path), (opening, seen_error(failure)))
+                        found.setdefault(posixpath.normpath(path), (opening, failure))
         return found
+
+    def failed(self, path: str) -> Need | None:
+        """Why a shared object that is there is needed: an import fails on it."""
+        opening, failure = self.failed_files.get(path) or (None, None)
+        if opening is None or failure is None:
+            return None
+        return Need(opening=opening, requester=None, error=seen_error(failure),
+                    unusable=why_unusable(failure) if isinstance(failure, BadLibrary) else None)
 
     @cached_property
     def _opened_by_folder(self) -> dict[tuple[str, str], str]:

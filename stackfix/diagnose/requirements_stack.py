@@ -9,6 +9,7 @@ from functools import cached_property
 from stackfix.diagnose.abi_groups import extensions
 from stackfix.diagnose.abi_text import severity_of
 from stackfix.diagnose.faults import find_faults, is_driver
+from stackfix.diagnose.faults_text import told
 from stackfix.diagnose.provenance import owner_of
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import View
@@ -74,7 +75,7 @@ class Stack:
             if fault.severity == "error" and not is_driver(self.view, fault.name):      # that is undecided here
                 objects = (*fault.requesters, *((fault.provider,) if fault.provider else ()))
                 for project in (*self._carrying(fault.name), *self._owning(objects)):
-                    found.setdefault(project, fault.failure.message())
+                    found.setdefault(project, told(fault.failure))
         return found
 
     def _carrying(self, soname: str) -> Iterator[str]:

@@ -18,13 +18,14 @@ from stackfix.diagnose.faults_text import (
     shown_way,
     via_text,
     who_needs,
+    why_unusable,
 )
 from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.install_lines import export_line, update_line
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD, Provenance, folder_of, named, owner_of, trace
-from stackfix.diagnose.records import FoundVia
+from stackfix.diagnose.records import BadLibrary, FoundVia
 from stackfix.diagnose.releases import release_of
 from stackfix.diagnose.situation import View
 
@@ -51,7 +52,7 @@ def shadow(view: View, verdict: Verdict) -> Finding:
         why=why(view, verdict, cause),
         culprit=Culprit(path=winner.path, variable=cause.variable,
                         package=named(owner_of(view, winner.path, winner.real_path))),
-        requester=requester_of(view, fault), symbols=fault.symbols, evidence=tuple(evidence(view, verdict, cause)),
+        requester=requester_of(view, fault), symbols=lacking(verdict), evidence=tuple(evidence(view, verdict, cause)),
         error=seen_error(fault.failure), winner=winner.path, loser=loser.path if loser else None,
         cure=tuple(dict.fromkeys(cures(view, verdict, cause))),
         why_not=None if inside else NO_COPY if loser is None else f"{loser.path} is not in the environment's prefix",
@@ -68,16 +69,23 @@ def summary(view: View, verdict: Verdict, cause: Provenance) -> str:
 
 
 def why(view: View, verdict: Verdict, cause: Provenance) -> str:
-    """How the winner comes to win, and what the loser is."""
-    offers = offer_text(view, verdict)
+    """How the winner comes to win, what the loser is, and what is wrong with the winner."""
+    offers, failure = offer_text(view, verdict), verdict.fault.failure
+    if isinstance(failure, BadLibrary):
+        offers = f"it cannot be loaded: {why_unusable(failure)}"
     sentences = (f"{cause.how}{beside(verdict.loser)}", *((offers,) if offers else ()))
     return " ".join(f"{capital(each)}." for each in sentences)
+
+
+def lacking(verdict: Verdict) -> tuple[str, ...]:
+    """Symbols that the winner lacks; nobody knows what a file has that cannot be loaded."""
+    return () if verdict.fault.category == "bad" else verdict.fault.symbols
 
 
 def beside(loser: Copy | None) -> str:
     """Why the loser loses."""
     if loser is None:
-        return ", before the environment's own copy, which lacks them too"
+        return ", before the environment's own copy, which does not have what is needed either"
     if loser.via is None:
         return f"; the environment's own copy, {loser.path}, is not where the requester looks"
     if loser.via.step in OWN_PATHS:
@@ -91,10 +99,13 @@ def evidence(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
     fault = verdict.fault
     yield from needs_lines(view, fault)
     yield found_line(view, verdict.winner, "taken")
+    if isinstance(fault.failure, BadLibrary):
+        yield f"{verdict.winner.path}: {why_unusable(fault.failure)}"
     if verdict.loser is not None:
-        yield found_line(view, verdict.loser, "has all of it" if fault.symbols or fault.versions else "can be loaded")
+        whole = lacking(verdict) or fault.versions
+        yield found_line(view, verdict.loser, "has all of it" if whole else "can be loaded")
     elif verdict.regular is not None:
-        yield found_line(view, verdict.regular, "lacks it too")
+        yield found_line(view, verdict.regular, "lacks it too" if lacking(verdict) else "lacks what is needed")
     yield from cause.lines
 
 
