@@ -81,7 +81,7 @@ def test_a_file_cut_short_that_shadows_a_good_one_says_what_is_seen(world: World
     cut(world.environ(LD_LIBRARY_PATH="/opt/lib"), jit)
     [finding] = [each for each in diagnose(world.view()).findings if each.severity == "error"]
     assert (finding.code, finding.culprit.path, finding.symbols, finding.error) == ("SF101", jit, (), None)
-    assert "It cannot be loaded: cut short: " in finding.why
+    assert "The file that wins cannot be loaded: cut short: " in finding.why
     assert finding.why.endswith("; the process that opens it dies with a Bus error.")
     assert any(each.startswith(f"{jit}: cut short: ") and each.endswith(" Bus error") for each in finding.evidence)
     assert finding.loser == world.inside(NVJITLINK)

@@ -72,7 +72,7 @@ def why(view: View, verdict: Verdict, cause: Provenance) -> str:
     """How the winner comes to win, what the loser is, and what is wrong with the winner."""
     offers, failure = offer_text(view, verdict), verdict.fault.failure
     if isinstance(failure, BadLibrary):
-        offers = f"it cannot be loaded: {why_unusable(failure)}"
+        offers = f"the file that wins cannot be loaded: {why_unusable(failure)}"
     sentences = (f"{cause.how}{beside(verdict.loser)}", *((offers,) if offers else ()))
     return " ".join(f"{capital(each)}." for each in sentences)
 
