@@ -186,6 +186,16 @@ def test_a_system_part_that_fills_in(cudnn: World) -> None:
     assert any("libcudnn_ops.so.9: " in each and "nvidia-cudnn-cu13" in each for each in finding.evidence)
 
 
+@pytest.mark.parametrize("element", ["", ".", "old", "./old/../old"])
+def test_a_part_of_a_relative_element_is_told_by_its_whole_path(cudnn: World, element: str) -> None:
+    name, folder = "libcudnn_engines_tensor_ir.so.9", "/old" if "old" in element else ""
+    cudnn.library(f"{folder}/{name}.10.2", lib(soname=name)).link(f"{folder}/{name}", f"{name}.10.2")
+    cudnn.environ(LD_LIBRARY_PATH=f"{element}:")
+    finding = only(list(find_mixed_origins(open_tensor_ir(cudnn).view())))
+    assert finding.culprit.path == finding.winner == f"{folder}/{name}"
+    assert any(each.startswith(f"{name}: {folder}/{name} (") for each in finding.evidence)
+
+
 def test_the_same_version_in_the_system_is_a_note(cudnn: World) -> None:
     finding = only(list(find_mixed_origins(open_tensor_ir(system_tensor_ir(cudnn, "9.20.0")).view())))
     assert (finding.severity, finding.error) == ("note", None)

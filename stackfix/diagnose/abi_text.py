@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stackfix.diagnose.abi_groups import Extension, extensions
-from stackfix.diagnose.faults_verdict import plain
+from stackfix.diagnose.families_parts import plain
 from stackfix.diagnose.finding_records import Culprit, Requester
 from stackfix.diagnose.situation import View
 

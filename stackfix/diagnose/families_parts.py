@@ -212,20 +212,30 @@ def bringer(part: Part, state: ProcessState) -> LoadedObject | None:
 
 
 def plain(view: View, path: str) -> str:
-    """A path without `..`, where the same file lies there: `torch/lib/../../nvidia/cublas/lib` is hard to read."""
+    """A path without `..`, where the same file lies there: `torch/lib/../../nvidia/cublas/lib` is hard to read.
+
+    What an empty or relative element of LD_LIBRARY_PATH gave is told by its whole path.
+    """
+    path = whole(view, path)
     tidy = posixpath.normpath(path)
-    if tidy == path or not path.startswith("/"):
+    if tidy == path:
         return path
     one, other = view.files.at(path), view.files.at(tidy)
     same = isinstance(one, FileAt) and isinstance(other, FileAt) and one.identity == other.identity
     return tidy if same else path
 
 
+def whole(view: View, path: str) -> str:
+    """A path from the root on; what the loader names by a relative one lies in the current folder."""
+    return posixpath.join(view.situation.loader.cwd, path)
+
+
 def owner_at(view: View, path: str | None) -> Owner | None:
     """Who installed the file at a path, as the loader or a person writes it."""
     if path is None:
         return None
-    file = view.files.at(path) if path.startswith("/") else None
+    path = whole(view, path)
+    file = view.files.at(path)
     real = (file.real_path,) if isinstance(file, FileAt) else ()
     return next(iter(view.owners(path, posixpath.normpath(path), *real)), None)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from stackfix.diagnose.families_parts import plain
 from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_hidden import offered
-from stackfix.diagnose.faults_verdict import Copy, Verdict, plain
+from stackfix.diagnose.faults_verdict import Copy, Verdict
 from stackfix.diagnose.finding_records import Requester
 from stackfix.diagnose.provenance import Provenance, describe, folder_of, named, owner_of
 from stackfix.diagnose.records import BadLibrary, Failure, FoundVia, LoadedObject

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from stackfix.diagnose.families_parts import plain
 from stackfix.diagnose.faults import Fault, file_at, find_faults, own_copies, serious
 from stackfix.diagnose.faults_hidden import offered
 from stackfix.diagnose.records import BadLibrary, Candidate, FoundVia, LoadedObject
@@ -91,21 +91,6 @@ def winner_of(view: View, fault: Fault) -> Copy | None:
 def copy_of_object(view: View, object_: LoadedObject) -> Copy:
     return Copy(path=plain(view, object_.path), real_path=object_.real_path, identity=object_.identity,
                 via=object_.found_via)
-
-
-def plain(view: View, path: str) -> str:
-    """A path without `..`, where the same file is there: `$ORIGIN/../../nvjitlink/lib` is hard to read.
-
-    What an empty or relative element of LD_LIBRARY_PATH gave is told by its whole path.
-    """
-    if not path.startswith("/"):
-        path = posixpath.join(view.situation.loader.cwd or "/", path)
-    tidy = posixpath.normpath(path)
-    if tidy == path:
-        return path
-    one, other = view.files.at(path), view.files.at(tidy)
-    same = isinstance(one, FileAt) and isinstance(other, FileAt) and one.identity == other.identity
-    return tidy if same else path
 
 
 def shadowing_requester(view: View, fault: Fault) -> Verdict | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from stackfix.diagnose.families_parts import plain
 from stackfix.diagnose.faults import own_copies
 from stackfix.diagnose.faults_text import (
     file_name,
@@ -17,7 +18,7 @@ from stackfix.diagnose.faults_text import (
     shown_way,
     who_needs,
 )
-from stackfix.diagnose.faults_verdict import Verdict, plain, verdicts
+from stackfix.diagnose.faults_verdict import Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
