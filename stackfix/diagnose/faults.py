@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stackfix.diagnose.faults_hidden import hidden_library
+from stackfix.diagnose.faults_open import is_open, lacks_system
 from stackfix.diagnose.faults_symbols import (
     LIBSTDCXX,
     family_of_symbol,
@@ -105,17 +106,23 @@ def find_faults(view: View) -> tuple[Fault, ...]:
 
 
 def find_open_faults(view: View) -> tuple[Fault, ...]:
-    """Symbols that are perhaps the interpreter's own, where there is none: its program, libc, what it links."""
+    """Symbols that are perhaps the interpreter's own, where there is none: its program, libc, what it links.
+
+    In a tree without a C library also what the system would give.
+    """
     return sorted_faults(view)[1]
 
 
 def sorted_faults(view: View) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    """Those that are sure, and those that only an interpreter would tell."""
+    """Those that are sure, and those that only an interpreter, or a system, would tell."""
     remembered = vars(view)         # as functools.cached_property does it
     if "_faults" not in remembered:
         found: dict[bool, list[Fault]] = {True: [], False: []}
+        bare = lacks_system(view)
         for each in Roots(view).faults():
-            found[bool(view.start.objects) or each.category != "symbol-unknown"].append(each)
+            sure = bool(view.start.objects) or each.category != "symbol-unknown"
+            found[sure and not (bare and is_open(view, each.category, each.name, each.versions,
+                                                 provided=each.provider is not None))].append(each)
         remembered["_faults"] = tuple(found[True]), tuple(found[False])
     answer: tuple[tuple[Fault, ...], tuple[Fault, ...]] = remembered["_faults"]
     return answer

@@ -57,7 +57,8 @@ class Imports:
         cuda = cache(lambda: cuda_of_torch(situation, libraries, files))
         self.steps = StepFiles(self.projects, files, cuda)
         started = start_interpreter(situation, files)
-        self.start = started.attempted if started else ProcessState()
+        # where a program's own loader is not there, nothing is known of its process
+        self.start = started.attempted if started and started.attempted.global_scope else ProcessState()
         self.opener = Opener(
             Simulator(situation.loader, files, keep_going=True), NamedRows(situation.environment, libraries, cuda),
             (each.path for each in situation.environment.sites), bare=not self.start.objects)
