@@ -18,6 +18,8 @@ import pytest
 from stackfix.diagnose.faults_text import seen_error
 from stackfix.diagnose.records import BadLibrary
 from tests.loader_oracle.damage import Opener, Seed, compare, compile_seeds, said
+from tests.loader_oracle.elf_writer import write
+from tests.loader_oracle.graph import Definition, Library
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc" or not shutil.which("gcc"),
@@ -163,6 +165,20 @@ def test_a_file_cut_short(bench: Bench) -> None:
     found = bench.answers(*(content[:size] for size in sizes))
     assert [real for real, _ in found] == [simulated for _, simulated in found]
     assert [real for real, _ in found][:5] == ["X: file too short"] * 3 + ["X: cannot read file data"] * 2
+
+
+@as_2_36
+def test_a_small_file_without_its_dynamic_section_kills_the_process(bench: Bench) -> None:
+    """Behind the end of a file, up to the page's, there are zeros: no dynamic section, and none that is missing."""
+    content = write(Library(path="", soname="libsmall.so", defines=(Definition(name="here"),)))
+    found = bench.answers(*(content[:size] for size in range(240, len(content) // 2, 40)))
+    assert len(found) > 5
+    assert set(found) == {("Segmentation fault", "Segmentation fault")}
+    cut = bench.folder / "libcut.so"
+    cut.write_bytes(content[:300])
+    failure = bench.opener.simulated([cut])[0].failure
+    assert isinstance(failure, BadLibrary)
+    assert failure.why == "cut short: the dynamic section is behind its end"
 
 
 @as_2_36

@@ -112,6 +112,29 @@ def test_many_files_stay_below_the_limit_of_open_files(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_descriptors_that_others_hold_are_no_fault_of_a_file(tmp_path: Path) -> None:
+    """Half of what may be open is free when the limit is read, and is not later on."""
+    content = write(Library(path="", defines=(Definition(name="here"),)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))     # noqa: PTH208 - a count
+    held: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 100, hard))
+    try:
+        files = DiskFiles(Root())
+        held += [os.open("/dev/null", os.O_RDONLY) for _ in range(80)]
+        for place in range(60):
+            path = tmp_path / f"lib{place}.so"
+            path.write_bytes(content)
+            found = files.at(str(path))
+            assert isinstance(found, FileAt)
+            assert isinstance(found.elf, ElfObject), found.elf
+            assert [each.name for each in files.symbols(found).undefined()] == ["dlopen"]
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_a_process_of_more_objects_than_files_may_be_open(tmp_path: Path) -> None:
     """Each library of one scope wants a symbol of the next: all of them are searched, few are mapped at a time."""
     (tmp_path / "bin").mkdir()

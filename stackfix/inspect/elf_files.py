@@ -7,6 +7,7 @@ import os
 import resource
 import stat
 from collections import OrderedDict
+from collections.abc import Callable
 
 from stackfix.inspect.elf import Tables, describe, map_file, read_tables
 from stackfix.inspect.elf_symbols import MappedSymbols
@@ -14,6 +15,7 @@ from stackfix.inspect.places import Root, must_be_usable
 from stackfix.inspect.records import BadElf, ElfObject, FileAt, Refused, Symbols, UnreadableElf
 
 ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 MOST_MAPPED = 256       # a process with torch maps some 100 files; what was read of a file counts as our memory
 
 
@@ -85,22 +87,38 @@ class DiskFiles:
         return real, os.lstat(self.root.host(real))
 
     def _read(self, real: str, identity: str) -> ElfObject | UnreadableElf:
-        descriptor = os.open(self.root.host(real), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            tables = read_tables(map_file(descriptor, real), real)
+            tables = self._tables(lambda: os.open(self.root.host(real), FLAGS), real)
             found = describe(tables, real)
         except BadElf as error:
             return error.as_record(real)
-        finally:
-            os.close(descriptor)
         self._keep(identity, tables)
         return found
 
+    def _tables(self, opened: Callable[[], int], name: str) -> Tables:
+        """A file's tables; where the process has no descriptor left, half of the mappings are let go first.
+
+        How many the rest of the process holds is not known beforehand.
+        """
+        try:
+            return mapped_tables(opened, name)
+        except (OSError, BadElf) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError) or cause.errno != errno.EMFILE or not self._mapped:
+                raise
+        self._most = max(1, len(self._mapped) // 2)
+        while len(self._mapped) > self._most:
+            self._let_go()
+        return mapped_tables(opened, name)
+
     def _keep(self, identity: str, tables: Tables) -> None:
-        """Keep a mapping, and let go of the one that was not asked for the longest: its last user unmaps it."""
         self._mapped[identity] = tables
         if len(self._mapped) > self._most:
-            self._symbols.pop(self._mapped.popitem(last=False)[0], None)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget the mapping that was not asked for the longest: its last user unmaps it."""
+        self._symbols.pop(self._mapped.popitem(last=False)[0], None)
 
     def symbols(self, file: FileAt) -> Symbols:
         """Symbols of a file, over a mapping that is shared by all who ask. Raises BadElf."""
@@ -116,13 +134,18 @@ class DiskFiles:
 
     def _map(self, file: FileAt) -> Tables:
         try:
-            descriptor = self.root.open(file.real_path)
+            return self._tables(lambda: self.root.open(file.real_path), file.path)
         except OSError as error:
             raise BadElf(file.path, error.strerror or "cannot be opened") from error
-        try:
-            return read_tables(map_file(descriptor, file.path), file.path)
-        finally:
-            os.close(descriptor)
+
+
+def mapped_tables(opened: Callable[[], int], name: str) -> Tables:
+    """The tables of the file that `opened` gives a descriptor of. Raises OSError and BadElf."""
+    descriptor = opened()
+    try:
+        return read_tables(map_file(descriptor, name), name)
+    finally:
+        os.close(descriptor)
 
 
 __all__ = ["DiskFiles"]

@@ -16,6 +16,7 @@ WRAP = 1 << 64
 MOST_FILE = 1 << 63             # of an offset in a file
 PF_W = 2
 PT_GNU_RELRO = 0x6474E552
+DT_STRTAB = 5
 DT_RELA, DT_RELAENT, DT_PLTREL, DT_RELR, DT_RELRENT = 7, 9, 20, 36, 37
 RELA_MACHINES = frozenset({"x86_64", "aarch64"})        # these take no DT_REL
 ASSERTED = ((DT_PLTREL, DT_PLTREL, DT_RELA, "DT_PLTREL"), (DT_RELA, DT_RELAENT, 24, "DT_RELAENT"),
@@ -94,7 +95,10 @@ def check_relro(layout: Layout, begin: int, end: int) -> None:
 
 
 def check_dynamic(layout: Layout, last: Mapping[int, int]) -> None:
-    """Raise BadElf where the loader's own assertions about the dynamic section (`last`: by tag) stop the process."""
+    """Raise BadElf where the process dies of the dynamic section (`last`: by tag), by an assertion or later."""
+    if DT_STRTAB not in last and layout.dynamic_segment():      # what lies behind the file's end reads as zeros
+        short = any(load.start + load.size > layout.size for load in layout.loads)
+        raise layout.bad("cut short: the dynamic section is behind its end" if short else "no table of strings")
     if layout.machine not in RELA_MACHINES or layout.bits != 64:
         return
     for tag, entry, size, name in ASSERTED:
