@@ -138,6 +138,16 @@ def test_a_changed_library_that_no_longer_loads(world: World) -> None:
     assert finding.error.startswith(world.inside(MAIN).rpartition("/nvidia")[0])
 
 
+def test_a_library_whose_end_is_gone_is_damaged_also_where_nothing_opens_it(tmp_path: Path) -> None:
+    """A strip leaves no segment that ends behind the file."""
+    world = World(tmp_path).wheel("x", "1", {"x/libx.so": lib(offers=("here",))}).opens_nothing()
+    host = world.host(world.inside("x/libx.so"))
+    host.write_bytes(host.read_bytes()[:-8])
+    finding = only(damage(world.view()))
+    assert (finding.severity, finding.error) == ("error", None)
+    assert " libx.so is cut short: " in finding.why
+
+
 def test_a_folder_in_the_place_of_a_library_was_not_deleted(world: World) -> None:
     world.remove(MAIN).write(f"{world.inside(MAIN)}/x", "")
     finding = only(damage(world.view()))

@@ -77,6 +77,8 @@ def need_of(facts: Facts, fault: FileFault) -> Need | None:
     if not is_shared_object(fault.path):
         return None
     need = facts.need(fault.path) if fault.kind in GONE else None
+    if need is None and fault.kind in CHANGED:
+        return facts.failed(fault.path) or facts.cut_short(fault.path)
     return need or facts.failed(fault.path)             # a folder in its place fails, and is not missed
 
 
@@ -151,10 +153,18 @@ def reason(damages: Sequence[Damage], *, only_outside: bool) -> str:
         return "Its RECORD names paths that lie outside of the environment; they were not looked at."
     kinds = {each.fault.kind for each in damages}
     told = [sentence for kind, sentence in WHY_GONE.items() if kind in kinds] or [WHY_CHANGED]
-    unusable = damages[0].need.unusable if damages[0].need else None
+    unusable = unusable_of(damages[0])
     if unusable:
-        told.append(f"{file_name(damages[0].fault.path)} cannot be loaded: {unusable}.")
+        told.append(f"{file_name(damages[0].fault.path)} {unusable}.")
     return " ".join(told)
+
+
+def unusable_of(damage: Damage) -> str | None:
+    """`cannot be loaded: file too short`; of what no opening fails on, only what was seen of the file."""
+    need = damage.need
+    if need is None or need.unusable is None:
+        return None
+    return f"{'is' if need.opening is None else 'cannot be loaded:'} {need.unusable}"
 
 
 def evidence(damages: Sequence[Damage]) -> Iterator[str]:
@@ -163,7 +173,7 @@ def evidence(damages: Sequence[Damage]) -> Iterator[str]:
         stated = f", {fault.found} instead of {fault.expected}" if fault.kind in CHANGED else ""
         yield f"{WORDS[fault.kind]}: {fault.path}{stated}"
         if each.need is not None and each.need.unusable is not None:
-            yield f"cannot be loaded: {fault.path}: {each.need.unusable}"
+            yield f"{'cannot be loaded' if each.need.opening else 'damaged'}: {fault.path}: {each.need.unusable}"
         if each.need is not None and each.need.requester is not None:
             yield f"needed by {each.need.requester}" + (f" ({each.need.opening.what})" if each.need.opening else "")
     if len(damages) > SHOWN:

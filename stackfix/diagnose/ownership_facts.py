@@ -15,6 +15,7 @@ from stackfix.diagnose.imports_projects import Projects, required_names
 from stackfix.diagnose.records import BadLibrary, Failure, MissingLibrary
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Copies, Distribution, FileFault, Owner
+from stackfix.inspect.records import ElfObject, FileAt
 
 SHARED_OBJECT = re.compile(r"\.so(?:\.\d+)*$")
 # Left out of slim images on purpose, and asked for by nobody
@@ -97,6 +98,14 @@ class Facts:
             return None
         return Need(opening=opening, requester=None, error=seen_error(failure),
                     unusable=why_unusable(failure) if isinstance(failure, BadLibrary) else None)
+
+    def cut_short(self, path: str) -> Need | None:
+        """Why a shared object whose end is gone is damaged, also where the loader gets over it."""
+        file = self.view.files.at(path)
+        if not isinstance(file, FileAt) or not isinstance(file.elf, ElfObject) or file.elf.cut_short is None:
+            return None
+        return Need(opening=None, requester=None, error=None,
+                    unusable=f"cut short: {file.elf.size} bytes of at least {file.elf.cut_short}")
 
     @cached_property
     def _opened_by_folder(self) -> dict[tuple[str, str], str]:

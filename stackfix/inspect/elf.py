@@ -155,8 +155,13 @@ def describe(tables: Tables, name: str) -> ElfObject:
         interpreter=_interpreter(layout), build_id=_build_id(layout),
         needed_versions=tuple(versions.needed_in_order), defined_versions=tuple(versions.defined.values()),
         base_version=versions.base, versioned_symbols=DT_VERSYM in dynamic.last,
-        versions_refused=versions.refusal,
+        cut_short=_cut_short(layout), versions_refused=versions.refusal,
     )
+
+
+def _cut_short(layout: Layout) -> int | None:
+    end = max((load.start + load.size for load in layout.loads), default=0)
+    return end if end > layout.size else None
 
 
 def _flags(dynamic: Dynamic) -> tuple[str, ...]:

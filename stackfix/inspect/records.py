@@ -73,6 +73,7 @@ class ElfObject:
     defined_versions: tuple[str, ...]           # DT_VERDEF without the base
     base_version: str | None        # DT_VERDEF's base: the soname as a rule
     versioned_symbols: bool         # has DT_VERSYM
+    cut_short: int | None = None    # bytes that its segments state, where the file has fewer
     versions_refused: str | None = None     # what the loader says of a DT_VERNEED that it does not understand
 
 
