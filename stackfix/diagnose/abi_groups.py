@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from stackfix.diagnose.faults import Fault, Sighting, find_faults
+from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.faults_cuda import cuda_major, is_about_torch
+from stackfix.diagnose.faults_records import Fault, Sighting
 from stackfix.diagnose.faults_symbols import is_torch_library, is_torch_symbol
 from stackfix.diagnose.finding_records import SEVERITIES
 from stackfix.diagnose.installed_torch import CPU, installed_torch

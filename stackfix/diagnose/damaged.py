@@ -6,7 +6,8 @@ import posixpath
 from collections.abc import Iterator
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
-from stackfix.diagnose.faults import Fault, find_faults
+from stackfix.diagnose.faults import find_faults
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import level_of, needs_lines, requester_of, seen_error, why_unusable
 from stackfix.diagnose.faults_verdict import verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.installed_torch import CPU, InstalledTorch, installed_torch

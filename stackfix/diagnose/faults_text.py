@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.diagnose.families_parts import plain
-from stackfix.diagnose.faults import Fault
 from stackfix.diagnose.faults_hidden import offered
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_verdict import Copy, Verdict
 from stackfix.diagnose.finding_records import Requester
 from stackfix.diagnose.provenance import Provenance, describe, folder_of, named, owner_of

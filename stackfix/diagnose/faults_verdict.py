@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.families_parts import plain
-from stackfix.diagnose.faults import Fault, file_at, find_faults, own_copies, serious
+from stackfix.diagnose.faults import file_at, find_faults, own_copies, serious
 from stackfix.diagnose.faults_hidden import offered
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.records import BadLibrary, Candidate, FoundVia, LoadedObject
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.records import ElfObject, FileAt

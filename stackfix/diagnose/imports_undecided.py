@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stackfix.diagnose.faults import Fault, find_open_faults, serious
+from stackfix.diagnose.faults import find_open_faults, serious
 from stackfix.diagnose.faults_open import lacks_system
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import counted, told, who_needs
 from stackfix.diagnose.imports import OPENED_BY_CODE
 from stackfix.diagnose.situation import View

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import newest_suffix
 from stackfix.diagnose.imports_projects import NAME, SEPARATORS
 from stackfix.diagnose.provenance import owner_of

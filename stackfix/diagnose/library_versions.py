@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import (
     capital,
     file_name,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stackfix.diagnose.faults import SYSTEM_VERSIONS, Fault, find_faults
+from stackfix.diagnose.faults import find_faults
+from stackfix.diagnose.faults_records import SYSTEM_VERSIONS, Fault
 from stackfix.diagnose.faults_text import requester_of, via_text, who_needs
 from stackfix.diagnose.faults_verdict import Copy, has_all, own_files, search
 from stackfix.diagnose.finding_records import Culprit, Finding

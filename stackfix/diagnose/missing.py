@@ -6,8 +6,9 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from stackfix.diagnose.faults import Fault, find_faults, is_driver, serious
+from stackfix.diagnose.faults import find_faults, is_driver, serious
 from stackfix.diagnose.faults_cuda import is_about_torch
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.faults_text import file_name, level_of, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy, own_files

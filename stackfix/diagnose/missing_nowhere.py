@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from stackfix.diagnose.faults import Fault
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
 from stackfix.diagnose.install_lines import reinstall

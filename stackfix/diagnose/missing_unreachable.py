@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.diagnose.families_parts import plain
-from stackfix.diagnose.faults import Fault, own_copies
+from stackfix.diagnose.faults import own_copies
+from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import file_name, level_of, limited, needs_lines, requester_of, who_needs
 from stackfix.diagnose.faults_verdict import Copy
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding
