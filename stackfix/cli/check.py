@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,6 +45,23 @@ def command(**options: Any) -> int:
     """
     if sys.stdout is None:      # as `>&-` leaves it
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
+    with rare_collections():
+        return check(options)
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Garbage collection is rare meanwhile: a check makes records by the ten thousand, and hardly any cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 50, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def check(options: dict[str, Any]) -> int:
+    """The exit status."""
     from stackfix.cli.inspecting import asked_for, open_view
     from stackfix.diagnose.diagnose import diagnose
     from stackfix.report.check import at_or_above
