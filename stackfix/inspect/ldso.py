@@ -14,7 +14,6 @@ from stackfix.inspect.records import LoaderMachine
 LIMIT = 64 << 20
 MOST_INCLUDED = 1000        # files; an include that includes itself ends earlier
 MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
-INTERPRETERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 # What each level of the x86-64 psABI asks of the CPU, in the words of /proc/cpuinfo (abm: LZCNT, pni: SSE3).
 X86_LEVELS = {
     "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
