@@ -110,6 +110,23 @@ class TorchRange:
     unknown: tuple[Deciding, ...]   # no release exports these: a nightly, a fork, a release newer than the almanac
     exceptions: tuple[PatchException, ...]  # patches of `minors` that lack a name that is asked for
     cuda_torch: bool                # asks for names that only a CUDA build of torch has
+    known: tuple[str, ...] = ()     # minors that export all but the unknown names: `minors`, where there are none
+    patches: tuple[str, ...] = ()   # single patch releases that export all, while their minor's newest does not
+    stable: bool = False            # all that it asks for are C names: torch's stable ABI
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadVerdict:
+    """Whether a compiled package can load with one torch release, by its symbols alone."""
+
+    release: str                    # as asked: "2.3.1+cu121"
+    verdict: str                    # "can load", "cannot load" or "cannot tell"
+    read: str | None                # the release in the almanac whose names were compared: "2.3.1"; None: none
+    why: str | None                 # of "cannot tell": "newer", "older" (than all that were read), "unread" (a minor or
+    #                                 a patch), "string-abi" (that build's is not known), "machine" (not x86_64)
+    missing: tuple[Deciding, ...]   # names that `read` lacks, in the order in which the files have them
+    other_string: tuple[str, ...]   # those of `missing` that it has with the other std::string
+    only_cuda: tuple[str, ...]      # those of `missing` that only a CUDA build has, where that is none
 
 
 # --- the book of NVIDIA's libraries -------------------------------------------------------------------------------
