@@ -171,6 +171,19 @@ class LibraryUse:
     bounds: Bounds
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provision:
+    """Whether one version of a library wheel exports some names: all of them where both lists are empty."""
+
+    package: str
+    version: str
+    soname: str
+    missing: tuple[str, ...]        # it does not export these
+    unsure: tuple[str, ...]         # cannot tell: it was not read, and the read versions around it differ
+    older: str | None               # the read versions around one that was not read; None: there is none
+    newer: str | None
+
+
 class NvidiaBook(Protocol):
     """Which releases of NVIDIA's library wheels export which functions."""
 
@@ -188,6 +201,10 @@ class NvidiaBook(Protocol):
 
     def bounds(self, soname: str, names: Collection[str]) -> tuple[Bounds, ...]:
         """For each wheel that has the library: which versions export all of the names."""
+        ...
+
+    def provides(self, package: str, version: str, soname: str, names: Collection[str]) -> Provision:
+        """Which of the names a version exports. One that was not read is judged only where its neighbours agree."""
         ...
 
     def exported(self, package: str, version: str, soname: str) -> Collection[str] | None:
