@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "matrix": frozenset(),
     "sources": frozenset({"matrix.records"}),
-    "inspect": frozenset({"matrix.records"}),
+    "inspect": frozenset({"abi.records", "matrix.records"}),
     "abi": frozenset({"matrix.records", "matrix.toml_files", "inspect.records", "inspect.elf_names",
                       "inspect.fatbin_records"}),
     "almanac": frozenset({"abi", "matrix.toml_files", "matrix.faults", "matrix.rows", "matrix.toml_text", "inspect",
