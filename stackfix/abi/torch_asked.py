@@ -1,0 +1,84 @@
+"""What compiled files ask of torch: the names that count, and what the almanac has of them.
+
+A name counts where it is undefined and strong, carries no symbol version, comes from no file of the same package, and
+can only be torch's. docs/abi-verdict.md tells why, one kind of false alarm after the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from stackfix.abi.flavour import name_flavour
+from stackfix.abi.mangled import demangle, neutral
+from stackfix.abi.names import is_torch_library, is_torch_symbol
+from stackfix.abi.records import CompiledFile, Deciding, PatchException, TorchBook
+
+CUDA_LIBRARY = re.compile(r"lib(?:c10|torch|caffe2)_(?:\w*cuda|hip|nvrtc)\w*\.so$")
+
+
+class Asked(NamedTuple):
+    """One name that counts."""
+
+    name: str                       # as the file has it
+    file: str                       # the first that wants it
+    key: str                        # without what tells the two kinds of std::string apart
+    flavour: str | None             # "old" or "new", where the name tells
+    minors: tuple[str, ...]         # that export it
+
+    def deciding(self) -> Deciding:
+        """As a reason."""
+        return Deciding(name=self.name, demangled=demangle(self.name), file=self.file, minors=self.minors)
+
+
+def names_asked(files: Iterable[CompiledFile]) -> dict[str, str]:
+    """Name to the first file that wants it, in the order of the files and of their symbol tables."""
+    found: dict[str, str] = {}
+    for file in files:
+        for symbol in file.undefined:
+            if not symbol.weak and symbol.version is None and is_torch_symbol(symbol.name):
+                found.setdefault(symbol.name, file.path)
+    return found
+
+
+def asked_of(files: Iterable[CompiledFile], book: TorchBook) -> list[Asked]:
+    """The names that count, with what the almanac has of them."""
+    return [Asked(name, path, neutral(name), name_flavour(name), book.minors(name))
+            for name, path in names_asked(files).items()]
+
+
+def is_linked(files: Sequence[CompiledFile]) -> bool:
+    """Whether one of the files is linked against a library of torch that none of them is."""
+    own = {file.path.rpartition("/")[2] for file in files} | {file.elf.soname for file in files}
+    return any(is_torch_library(soname) and soname not in own for file in files for soname in file.elf.needed)
+
+
+def only_in_cuda(asked: Iterable[Asked], book: TorchBook) -> Iterator[Asked]:
+    """Those that only libraries of a CUDA build export."""
+    for each in asked:
+        libraries = book.libraries(each.name)
+        if libraries and all(CUDA_LIBRARY.match(library) for library in libraries):
+            yield each
+
+
+class Patch(NamedTuple):
+    """What one patch release has otherwise than the newest of its minor, by key."""
+
+    version: str
+    more: frozenset[str]
+    less: frozenset[str]
+
+    def has(self, asked: Asked, minor: str) -> bool:
+        """Whether this patch of `minor` exports a name."""
+        return asked.key not in self.less and (minor in asked.minors or asked.key in self.more)
+
+
+def patch_of(version: str, exceptions: Iterable[PatchException]) -> Patch:
+    """The exceptions of one patch release, sorted."""
+    kept = tuple(exceptions)
+    return Patch(version, frozenset(each.key for each in kept if each.exported),
+                 frozenset(each.key for each in kept if not each.exported))
+
+
+__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of"]
