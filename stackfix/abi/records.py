@@ -211,6 +211,10 @@ class NvidiaBook(Protocol):
         """Names of one release's library; None where that release was not read."""
         ...
 
+    def consumer_versions(self, consumer: str) -> tuple[str, ...]:
+        """Versions of a consumer of which it is known what they want, oldest first."""
+        ...
+
     def uses(self, consumer: str, version: str) -> tuple[LibraryUse, ...]:
         """What a release (an NVIDIA wheel, or torch) wants of NVIDIA's libraries; () where it was not read."""
         ...
@@ -263,6 +267,7 @@ class JudgedWheel:
     cuda: tuple[int, ...]
     declares: str | None            # what its metadata requires of torch: ">=2.11"
     disproved: tuple[str, ...]      # minors that it declares and cannot load with
+    because: tuple[str, ...] = ()   # names that disprove, as the file has them: ("torch_new_stable_ivalue",)
 
 
 class JudgedWheels(Protocol):
@@ -289,3 +294,13 @@ class Books:
     nvidia: NvidiaBook
     judged: JudgedWheels
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """Another release that fits, by the smallest change."""
+
+    package: str                    # "xformers", "torch"
+    version: str                    # "0.0.27"; of torch "2.6.0", with `build` beside it
+    build: str | None               # wheel file name, where one of several is meant; of torch its index: "cu126"
+    basis: str                      # "symbols": its wheel was read; "declared": its metadata or the matrix say so;
+    #                                 "file name": the wheel's name says so
