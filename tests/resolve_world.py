@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from stackfix.abi.records import Books
 from stackfix.errors import Unreachable
 from stackfix.matrix.records import (
     Companion,
@@ -334,16 +335,19 @@ def told(request: StackRequest) -> str:
 
 
 def lock(
-    request: StackRequest, index: Index | None = None, *, matrix: Matrix = MATRIX, releases: Releases | None = None
+    request: StackRequest, index: Index | None = None, *, matrix: Matrix = MATRIX, releases: Releases | None = None,
+    books: Books | None = None,
 ) -> Lock:
-    return decide(request, matrix, index or FakeIndex(projects()), releases or FakeReleases(), command=told)
+    return decide(request, matrix, index or FakeIndex(projects()), releases or FakeReleases(), command=told,
+                  books=books)
 
 
 def refusal(
-    request: StackRequest, index: Index | None = None, *, matrix: Matrix = MATRIX, releases: Releases | None = None
+    request: StackRequest, index: Index | None = None, *, matrix: Matrix = MATRIX, releases: Releases | None = None,
+    books: Books | None = None,
 ) -> NoConsistentStack:
     try:
-        found = lock(request, index, matrix=matrix, releases=releases)
+        found = lock(request, index, matrix=matrix, releases=releases, books=books)
     except NoConsistentStack as error:
         return error
     raise AssertionError(f"a lock: {found.stack}")

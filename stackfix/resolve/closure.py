@@ -10,10 +10,8 @@ from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
 from resolvelib.resolvers import Resolution
 
 from stackfix.errors import AnswerIsNo
-from stackfix.matrix import query
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.needs import Candidate, FromRule, Need
-from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.problem import Problem
 from stackfix.resolve.proof import Propagation
 from stackfix.resolve.provider import ClosureProvider
@@ -132,15 +130,11 @@ def _reachable(problem: Problem, mapping: dict[str, Candidate]) -> Closure:
 
 def _names_of_broken_rules(closure: Closure) -> Iterator[str]:
     """Projects whose chosen version breaks a rule about a chosen candidate."""
-    matrix = closure.problem.evidence.matrix
+    evidence = closure.problem.evidence
     for candidate in closure.chosen.values():
-        for rule in query.rules_for(matrix, candidate.name, candidate.text):
-            needed = parse_requirement(rule.needs)
-            if needed is None:
-                continue
-            name = normalise(needed.name)
-            other = closure.chosen.get(name)
-            if other is not None and not admits(needed.specifier, other.version):
-                yield name
+        for limit in evidence.limits(candidate.name, candidate.text):
+            other = closure.chosen.get(limit.name)
+            if other is not None and not limit.admits(other.version):
+                yield limit.name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.assemble import assemble
 from stackfix.resolve.evidence import Evidence
@@ -19,11 +20,15 @@ from stackfix.sources.errors import NoSuchProject
 
 
 def decide(
-    request: StackRequest, matrix: Matrix, index: Index, releases: Releases, *, command: Callable[[StackRequest], str]
+    request: StackRequest, matrix: Matrix, index: Index, releases: Releases, *,
+    command: Callable[[StackRequest], str], books: Books | None = None,
 ) -> Lock:
-    """The lock. Raises NoConsistentStack with minimal causes, BadInput, and what the sources raise."""
+    """The lock. Raises NoConsistentStack with minimal causes, BadInput, and what the sources raise.
+
+    `books`: what the symbols of published wheels tell; without them the matrix and the metadata decide alone.
+    """
     question = parse_request(request)
-    evidence = Evidence(matrix, index, releases, request.exclude_newer)
+    evidence = Evidence(matrix, index, releases, request.exclude_newer, books)
     flash = FlashAttn(evidence)
     Prefetch(evidence, question).start()
     check_projects(evidence, question)
@@ -52,7 +57,8 @@ def with_hashes(solved: Solved, flash: FlashAttn) -> Solved | None:
     plan = solved.plan
     if plan is None or all(wheel.sha256 is not None and wheel.asset is None for wheel in plan.wheels.values()):
         return solved
-    wheels = {target: flash.with_hash(wheel) for target, wheel in plan.wheels.items()}
+    builds = solved.stack.builds
+    wheels = {target: flash.with_hash(wheel, builds[target.platform]) for target, wheel in plan.wheels.items()}
     known = {target: wheel for target, wheel in wheels.items() if wheel is not None}
     if len(known) < len(wheels):
         return None

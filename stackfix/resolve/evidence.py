@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
-from stackfix.matrix.records import Matrix
+from stackfix.abi.records import Books
+from stackfix.matrix.records import Matrix, Rule
 from stackfix.resolve.candidates import Project
+from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
@@ -18,8 +21,10 @@ from stackfix.sources.records import CoreMetadata, IndexFile
 class Evidence:
     """The sources with a memory, so that the many solves of an explanation ask nothing twice."""
 
-    def __init__(self, matrix: Matrix, index: Index, releases: Releases, exclude_newer: str | None) -> None:
-        self.matrix, self.index, self.releases = matrix, index, releases
+    def __init__(
+        self, matrix: Matrix, index: Index, releases: Releases, exclude_newer: str | None, books: Books | None = None,
+    ) -> None:
+        self.matrix, self.index, self.releases, self.books = matrix, index, releases, books
         self.missing: dict[str, NoSuchProject] = {}
         self.unbuilt: dict[str, SdistNeedsBuild] = {}
         self.tied_to_torch = frozenset(row.package for row in matrix.companions if row.torch or row.cuda)
@@ -30,21 +35,36 @@ class Evidence:
         self._pages: dict[str, ProjectPage] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
         self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
+        self._limits: dict[tuple[str, str], tuple[Limit, ...]] = {}
+        self._passed_over: frozenset[object] = frozenset()
 
-    def with_matrix(self, matrix: Matrix) -> Evidence:
-        """The same index and releases beside another matrix; what was read is shared."""
-        other = Evidence(matrix, self.index, self.releases, self._exclude_newer)
+    def without_rules(self, rows: tuple[object, ...]) -> Evidence:
+        """The same sources without these rules, of the matrix or told by symbols; what was read is shared."""
+        rules = tuple(rule for rule in self.matrix.rules if rule not in rows)
+        other = Evidence(
+            replace(self.matrix, rules=rules), self.index, self.releases, self._exclude_newer, self.books,
+        )
         other._share(self)
         other._projects = self._projects
+        other._passed_over = self._passed_over | {row for row in rows if isinstance(row, Rule)}
         return other
 
     def limited_to(self, exclude_newer: str | None) -> Evidence:
         """The same sources under another upload date."""
         if exclude_newer == self._exclude_newer:
             return self
-        other = Evidence(self.matrix, self.index, self.releases, exclude_newer)
+        other = Evidence(self.matrix, self.index, self.releases, exclude_newer, self.books)
         other._share(self)
         return other
+
+    def limits(self, package: str, version: str) -> tuple[Limit, ...]:
+        """What one release limits beside its metadata: by its symbols, and by rules of the matrix."""
+        key = (package, version)
+        if key not in self._limits:
+            book = self.books.nvidia if self.books is not None else None
+            found = limits_of(self.matrix, book, package, version)
+            self._limits[key] = tuple(limit for limit in found if limit.rule not in self._passed_over)
+        return self._limits[key]
 
     def _share(self, other: Evidence) -> None:
         self.missing, self.unbuilt = other.missing, other.unbuilt

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stackfix.errors import StackfixError
-from stackfix.matrix.records import Matrix, Rule
+from stackfix.matrix.records import Rule
 from stackfix.resolve.assemble import gives
 from stackfix.resolve.changes import Change, changes_of, option, settled
 from stackfix.resolve.clash import Clash
@@ -129,7 +129,7 @@ def _whole_rules(
 
 def _joined(evidence: Evidence, flash: FlashAttn, least: Failure, cause: Cause) -> Cause:
     for _ in range(MAX_RULES):
-        smaller = evidence.with_matrix(_without_rows(evidence.matrix, cause.rows))
+        smaller = evidence.without_rules(cause.rows)
         found = Trials(smaller, flash, bound=1).solve(least.question.request)
         if not isinstance(found, Failure):
             return cause
@@ -150,10 +150,6 @@ def _joining_words(cause: Cause) -> str:
     if isinstance(rule, Rule) and rule.needs.endswith("<0"):
         return f"{rule.package} and {rule.needs.removesuffix('<0')}"
     return cause.text
-
-
-def _without_rows(matrix: Matrix, rows: tuple[object, ...]) -> Matrix:
-    return replace(matrix, rules=tuple(rule for rule in matrix.rules if rule not in rows))
 
 
 def _offers(

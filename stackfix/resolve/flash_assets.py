@@ -46,6 +46,19 @@ def cuda_tag_if_fits(file: str, version: str, build: TorchBuild) -> str | None:
     return match["cuda"] if same else None
 
 
+def name_words(file: str) -> str:
+    """`torch 2.3 and the old C++ ABI`, as an asset's name says."""
+    match = _ASSET.fullmatch(file)
+    if match is None:
+        return "something else"
+    return f"torch {match['torch']} and the {'new' if match['abi'] == 'TRUE' else 'old'} C++ ABI"
+
+
+def version_of(file: str) -> str:
+    """The public version in an asset's name."""
+    return file.split("-")[1].partition("+")[0]
+
+
 def worth_asking(allowed: tuple[str, ...], rows: tuple[FlashAttnWheel, ...], kept: str | None) -> tuple[str, ...]:
     """Releases down to the newest (or kept) one that has a fitting wheel for sure: an older one would not be taken."""
     sure = [row.version for row in rows if row.basis != "planned"]
@@ -77,18 +90,11 @@ def wheel_of_row(row: FlashAttnWheel) -> FlashWheel:
     return FlashWheel(version=row.version, file=row.file, sha256=row.sha256, asset=None, row=row)
 
 
-def first_of_each(wheels: Iterable[FlashWheel]) -> dict[str, FlashWheel]:
-    found: dict[str, FlashWheel] = {}
-    for wheel in wheels:
-        found.setdefault(wheel.version, wheel)
-    return found
-
-
 def listed_wheels(
     view: TargetView, build: TorchBuild, listed: Mapping[str, tuple[ReleaseAsset, ...]],
     rows: Iterable[FlashAttnWheel], unobtainable: Collection[str],
-) -> dict[str, FlashWheel]:
-    """The best fitting wheel of each listed release: of one release the CUDA tag of torch's own minor, else the newest.
+) -> list[FlashWheel]:
+    """Fitting wheels of the listed releases: of one release the CUDA tag of torch's own minor first, then the newest.
 
     `unobtainable` are files whose download failed in this run.
     """
@@ -102,7 +108,7 @@ def listed_wheels(
             wheel = _wheel_of_asset(version, asset, by_file.get(asset.file), lost=asset.file in unobtainable)
             found.append((tag == build.cuda.replace(".", ""), tag, wheel))
     found.sort(key=lambda entry: entry[:2], reverse=True)
-    return first_of_each(wheel for _, _, wheel in found)
+    return [wheel for _, _, wheel in found]
 
 
 def _wheel_of_asset(version: str, asset: ReleaseAsset, row: FlashAttnWheel | None, *, lost: bool) -> FlashWheel:

@@ -17,12 +17,13 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import (
     FlashWheel,
-    first_of_each,
     has_code_for,
     listed_wheels,
+    name_words,
     wheel_of_row,
     worth_asking,
 )
+from stackfix.resolve.judged import judgements
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Target, WheelHashDisagreement
@@ -53,6 +54,7 @@ class FlashAttn:
         self._listed: dict[str, tuple[ReleaseAsset, ...]] = {}
         self.unreachable: Unreachable | None = None
         self._unobtainable: set[str] = set()
+        self.refused: dict[str, str] = {}   # by file name: what it says, and what its symbols say otherwise
 
     @classmethod
     def sharing(cls, other: FlashAttn, evidence: Evidence) -> FlashAttn:
@@ -61,6 +63,7 @@ class FlashAttn:
             return other
         shared = cls(evidence)
         shared._listed, shared._unobtainable, shared.unreachable = other._listed, other._unobtainable, other.unreachable
+        shared.refused = other.refused
         return shared
 
     def plans(
@@ -95,12 +98,31 @@ class FlashAttn:
         )
         listed = self._list(worth_asking(allowed, rows, kept))
         if listed is None:
-            return first_of_each(wheel_of_row(row) for row in rows)
+            return self._first(map(wheel_of_row, rows), build)
         view = self._evidence.view(target)
-        found = listed_wheels(view, build, listed, rows, self._unobtainable)
+        found = self._first(listed_wheels(view, build, listed, rows, self._unobtainable), build)
         if not any(wheel.obtainable for wheel in found.values()):
-            found = listed_wheels(view, build, self._list(allowed) or {}, rows, self._unobtainable)
+            all_listed = self._list(allowed) or {}
+            found = self._first(listed_wheels(view, build, all_listed, rows, self._unobtainable), build)
         return found
+
+    def _first(self, wheels: Iterable[FlashWheel], build: TorchBuild) -> dict[str, FlashWheel]:
+        """The first wheel of each version whose symbols do not contradict its name."""
+        found: dict[str, FlashWheel] = {}
+        for wheel in wheels:
+            if wheel.version not in found and not self._contradicts(wheel, build):
+                found[wheel.version] = wheel
+        return found
+
+    def _contradicts(self, wheel: FlashWheel, build: TorchBuild) -> bool:
+        """Whether symbols of these very bytes speak against the build that the name is for.
+
+        Other wheels of a release say nothing of it: they are for other releases of torch.
+        """
+        for one in judgements(self._evidence.books, self.file(wheel), build):
+            if one.itself and one.against:
+                self.refused[wheel.file] = f"{wheel.file} is named for {name_words(wheel.file)}, but {one.against}"
+        return wheel.file in self.refused
 
     def _allowed(
         self, version: str, build: TorchBuild, wanted: tuple[SpecifierSet, ...], archs: tuple[str, ...]
@@ -158,8 +180,10 @@ class FlashAttn:
         candidate = self._evidence.project("flash-attn", target).candidate(parsed) if parsed else None
         return candidate if candidate is not None and not candidate.files[0].is_wheel else None
 
-    def with_hash(self, wheel: FlashWheel) -> FlashWheel | None:
-        """The wheel with its hash, downloaded once where nobody states it; None where that failed.
+    def with_hash(self, wheel: FlashWheel, build: TorchBuild) -> FlashWheel | None:
+        """The wheel with its hash, downloaded once where nobody states it; None where that failed, or shows another.
+
+        Another: the bytes of a wheel that was read and is not for the torch that its name says.
 
         Raises WheelHashDisagreement: which of two hashes is the right one is not for us to say.
         """
@@ -171,10 +195,11 @@ class FlashAttn:
         if wheel.asset is None:
             return None
         try:
-            return replace(wheel, sha256=self._evidence.releases.sha256(wheel.asset))
+            hashed = replace(wheel, sha256=self._evidence.releases.sha256(wheel.asset))
         except Unreachable:
             self._unobtainable.add(wheel.file)
             return None
+        return None if self._contradicts(hashed, build) else hashed
 
     def file(self, wheel: FlashWheel) -> IndexFile:
         """The wheel at its official address, whichever source told its hash."""

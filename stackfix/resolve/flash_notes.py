@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.flash_assets import has_code_for, lacking_archs
+from stackfix.resolve.flash_assets import cuda_tag_if_fits, has_code_for, lacking_archs, version_of
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
@@ -28,9 +29,10 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     targets = sorted(solved.closures)
     left_out = [target for target in targets if plan is None or not plan.covers(target)]
     if left_out and cuda_builds(solved):
-        yield _left_out(evidence, solved, left_out)
+        yield _left_out(evidence, flash, solved, left_out)
     elif left_out:
         yield "flash-attn is left out: it has no CPU build"
+    yield from _refused(flash, solved)
     if plan is None:
         return
     if plan.unhashed:
@@ -42,6 +44,16 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     for target, wheel in sorted(plan.wheels.items()):
         if wheel.row is not None and wheel.row.confidence == "low":
             yield f"the hash of {wheel.file} ({words(target)}) is known with low confidence ({wheel.row.source})"
+
+
+def _refused(flash: FlashAttn, solved: Solved) -> Iterator[str]:
+    """Wheels that would have been taken, had their symbols not said otherwise than their names."""
+    chosen = parse_version(solved.plan.version) if solved.plan is not None else None
+    for file, text in sorted(flash.refused.items()):
+        parsed = parse_version(version_of(file))
+        fits = any(cuda_tag_if_fits(file, version_of(file), build) for build in cuda_builds(solved))
+        if fits and parsed is not None and (chosen is None or parsed >= chosen):
+            yield f"{text}: it was not taken"
 
 
 def _second_step(plan: FlashPlan, flash: FlashAttn) -> Iterator[str]:
@@ -65,7 +77,7 @@ def words(target: Target) -> str:
     return f"Python {target.python} on {target.platform}"
 
 
-def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
+def _left_out(evidence: Evidence, flash: FlashAttn, solved: Solved, targets: list[Target]) -> str:
     """That flash-attn is left out, why, and the nearest stacks that have it."""
     places = " and ".join(words(target) for target in targets)
     stack, archs = solved.stack, solved.question.request.gpu_archs
@@ -77,19 +89,19 @@ def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
         text = f"flash-attn is left out: its wheels for {torch}, {places} have no code for {', '.join(lacking)}"
     else:
         text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
-    nearest = " or ".join(_nearest_stacks(evidence, solved, targets[0]))
+    nearest = " or ".join(_nearest_stacks(evidence, flash, solved, targets[0]))
     if not nearest:
         gpus = f" with code for {', '.join(archs)}" if archs else ""
         return f"{text}; the matrix knows no stack for this platform that has one{gpus}"
     return f"{text}; the nearest stack that has one is {nearest}"
 
 
-def _nearest_stacks(evidence: Evidence, solved: Solved, target: Target) -> Iterator[str]:
+def _nearest_stacks(evidence: Evidence, flash: FlashAttn, solved: Solved, target: Target) -> Iterator[str]:
     """The nearest stacks with a wheel that runs on the GPUs: this torch with another Python, another torch with this.
 
     Where there is neither, another torch with another Python.
     """
-    found = sorted(_stacks_with_wheel(evidence, solved, target), key=lambda near: near.distance)
+    found = sorted(_stacks_with_wheel(evidence, flash, solved, target), key=lambda near: near.distance)
     own = query.minor_of(solved.stack.text)
     same_torch = [near for near in found if query.minor_of(near.build.version) == own]
     same_python = [near for near in found if near.python == target.python]
@@ -106,7 +118,7 @@ class _Near:
     distance: tuple[int, int, int]  # in minors of torch and of Python; then newest first
 
 
-def _stacks_with_wheel(evidence: Evidence, solved: Solved, target: Target) -> Iterator[_Near]:
+def _stacks_with_wheel(evidence: Evidence, flash: FlashAttn, solved: Solved, target: Target) -> Iterator[_Near]:
     matrix, archs = evidence.matrix, solved.question.request.gpu_archs
     builds = query.builds(matrix, platform=target.platform, index=query.DEFAULT_INDEX)
     minors = list(dict.fromkeys(query.minor_of(build.version) for build in builds))
@@ -117,7 +129,8 @@ def _stacks_with_wheel(evidence: Evidence, solved: Solved, target: Target) -> It
             continue
         for python in build.pythons:
             wheels = query.flash_attn_wheels_for(matrix, build, python, target.platform)
-            version = next((wheel.version for wheel in wheels if has_code_for(matrix, wheel.version, archs)), None)
+            able = [w for w in wheels if w.file not in flash.refused and has_code_for(matrix, w.version, archs)]
+            version = able[0].version if able else None
             if version is not None:
                 away = abs(minors.index(query.minor_of(build.version)) - here)
                 distance = (away, abs(_minor(python) - _minor(target.python)), order)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from packaging.specifiers import SpecifierSet
-
+from stackfix.abi.records import JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import DriverFamily, Rule
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
-from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
+from stackfix.resolve.needs import Candidate, FromRule, FromUser
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
-from stackfix.resolve.question import TORCH
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
+from stackfix.resolve.symbol_notes import decided, extension_notes, library_notes
 from stackfix.sources.errors import SdistNeedsBuild
 
 _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
@@ -106,38 +105,12 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"
-    yield from _unchecked_extensions(evidence, closure)
+    yield from extension_notes(evidence, closure)
+    yield from library_notes(evidence, closure)
     yield from _row_disproved(evidence, closure)
     yield from _other_cuda(closure)
     yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
-
-
-def _unchecked_extensions(evidence: Evidence, closure: Closure) -> Iterator[str]:
-    """Compiled code against a torch that neither metadata nor the matrix names."""
-    build = closure.problem.build
-    of_torch = {TORCH, *(need.name for need in closure.problem.dependencies(closure.chosen[TORCH]))}   # triton
-    for name, candidate in sorted(closure.chosen.items()):
-        file = candidate.files[0]
-        compiled = file.is_wheel and not candidate.direct and not file.filename.endswith("-none-any.whl")
-        if name in of_torch | evidence.tied_to_torch or not compiled:
-            continue
-        needs = [need for need in closure.problem.dependencies(candidate) if need.name == TORCH]
-        rules = [
-            rule for rule in query.rules_for(evidence.matrix, name, candidate.text)
-            if normalise(rule.needs[: len(TORCH) + 1].rstrip("<>=!~ ")) == TORCH
-        ]
-        unbounded = bool(needs) and not any(_bounds_above(need.specifier) for need in needs)
-        if any(rule.confidence != "low" for rule in rules) or not (rules or unbounded):
-            continue
-        yield (
-            f"{candidate.label} holds compiled code, and its metadata does not say which torch it was built for;"
-            f" nobody checked that it fits torch {build.version}"
-        )
-
-
-def _bounds_above(specifier: SpecifierSet) -> bool:
-    return any(part.operator in {"==", "===", "~=", "<", "<="} for part in specifier)
 
 
 def _sdist_note(evidence: Evidence, candidate: Candidate, target: Target) -> str:
@@ -190,7 +163,7 @@ def _low_rules(closure: Closure) -> Iterator[str]:
     for name, candidate in sorted(closure.chosen.items()):
         yield from _passed_over(closure, candidate)
         for need in closure.problem.dependencies(candidate):
-            if isinstance(need.origin, FromRule) and need.origin.rule.confidence == "low" and _decided(closure, need):
+            if isinstance(need.origin, FromRule) and need.origin.rule.confidence == "low" and decided(closure, need):
                 rule = need.origin.rule
                 yield (
                     f"{need.name} {closure.chosen[need.name].text} was chosen by a rule of low confidence: {name}"
@@ -217,25 +190,20 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
                 f" {chosen.name} {why.version} {why.reason} ({why.source})"
             )
             return
-        if any(isinstance(row, Rule) for row in why.rows) and any(isinstance(need.origin, FromUser) for need in needs):
+        judged = any(isinstance(row, Rule | JudgedWheel) for row in why.rows)
+        if judged and any(isinstance(need.origin, FromUser) for need in needs):
             yield f"{chosen.name} {chosen.text} was chosen over {why.version}, which {why.reason}"
             return
 
 
 def _is_governed(closure: Closure, name: str) -> bool:
-    """Whether any row of the matrix can pass over a version of the project.
+    """Whether any row of the matrix, or any wheel that was read, can pass over a version of the project.
 
     Most projects have none, and a page whose files nobody else needs is dear to read.
     """
     evidence = closure.problem.evidence
-    return name in evidence.tied_to_torch or any(rule.package == name for rule in evidence.matrix.rules)
-
-
-def _decided(closure: Closure, rule_need: Need) -> bool:
-    """Whether the best version without the rule breaks it."""
-    needs = [edge.need for edge in closure.edges if edge.need.name == rule_need.name and edge.need.extra is None]
-    best = next(closure.problem.candidates(rule_need.name, None, needs), None)
-    return best is not None and not admits(rule_need.specifier, best.version)
+    judged = evidence.books is not None and bool(evidence.books.judged.of(name))
+    return judged or name in evidence.tied_to_torch or any(rule.package == name for rule in evidence.matrix.rules)
 
 
 def _unknown_extras(evidence: Evidence, closure: Closure) -> Iterator[str]:

@@ -14,9 +14,10 @@ from itertools import chain
 from packaging.version import Version
 
 from stackfix.matrix import query
-from stackfix.matrix.records import TorchBuild
+from stackfix.matrix.records import Rule, TorchBuild
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.judged import judged_exclusion, judgements
 from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Need, Origin
 from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
@@ -127,9 +128,18 @@ class Problem:
             if isinstance(lines, Exclusion):
                 return lines
         found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
+        found = self._by_symbols(candidate, found) or found
         if found is None and self._is_unknown_companion(candidate):
             return unknown_companion_exclusion(candidate, self.evidence.metadata(candidate), self.build)
         return found
+
+    def _by_symbols(self, candidate: Candidate, found: Exclusion | None) -> Exclusion | None:
+        """Why the symbols rule the candidate out; they take the place of a rule that says the same of torch."""
+        rules = [row.why for row in found.rows if isinstance(row, Rule)] if found is not None and found.by_torch else []
+        if found is not None and not rules:
+            return None
+        read = judgements(self.evidence.books, candidate.files[0], self.build)
+        return judged_exclusion(read, candidate.text, *rules[:1])
 
     def dependencies(self, candidate: Candidate) -> Iterator[Need]:
         """What the candidate needs here. The part of an extra needs its own project first, before metadata is read."""
@@ -208,11 +218,20 @@ class Problem:
         return Need(name=name, extra=None, specifier=ANY, text=why.reason, origin=FromFile(parent=candidate))
 
     def _rule_needs(self, candidate: Candidate, own: set[str]) -> Iterator[Need]:
-        """Needs from rules about projects that are in the stack. Those about the fixed ones were judged before."""
-        for rule in query.rules_for(self.evidence.matrix, candidate.name, candidate.text):
-            for need in needs_of(rule.needs, FromRule(parent=candidate, rule=rule)):
-                if need.name not in self.fixed and (need.name in own or need.name in self.present):
-                    yield need
+        """Needs that symbols or rules tell, on projects in the stack. Those on the fixed ones were judged before."""
+        for limit in self.evidence.limits(candidate.name, candidate.text):
+            if limit.name not in self.fixed and (limit.name in own or limit.name in self.present):
+                yield Need(
+                    name=limit.name, extra=None, specifier=limit.specifier(self._versions(limit.name)),
+                    text=limit.rule.needs, origin=FromRule(parent=candidate, rule=limit.rule),
+                )
+
+    def _versions(self, name: str) -> tuple[Version, ...]:
+        """Versions of a project that there are to choose from, newest first."""
+        if name not in self.only:
+            return self.project(name).versions
+        only = self.only[name]
+        return () if only is None else (only.version,)
 
 
 def own_pin(candidate: Candidate, extra: str | None = None) -> Need:

@@ -12,6 +12,7 @@ from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.judged import judged_exclusion, judgements
 from stackfix.resolve.needs import Candidate, Exclusion, FromStack, FromUser, Need
 from stackfix.resolve.pep508 import ANY, normalise, parse_specifier, parse_version
 from stackfix.resolve.problem import Problem, needs_of
@@ -33,7 +34,9 @@ def closure_problem(
     view = evidence.view(target)
     roots = [torch_need(stack, build)]
     limits: dict[str, tuple[Need, ...]] = {}
+    direct: dict[str, Candidate] = {}
     only: dict[str, Candidate | None] = {}
+    why_not: dict[str, tuple[Exclusion, ...]] = {}
     for line in question.lines:
         for need in line.needs(view):
             if line.requirement.constraint:
@@ -41,18 +44,22 @@ def closure_problem(
             else:
                 roots.append(need)
             if need.url is not None and need.extra is None:
-                only[need.name] = direct_candidate(need.url, line, view, only.get(need.name))
-    given = _flash_attn(evidence, question, target, plan, flash)
+                given = direct[need.name] = direct_candidate(need.url, line, view, direct.get(need.name))
+                against = judged_exclusion(judgements(evidence.books, given.files[0], build), given.text)
+                only[need.name] = given if against is None else None
+                why_not[need.name] = () if against is None else (against,)
+    planned = _flash_attn(evidence, question, target, plan, flash)
     if FLASH_ATTN not in only:
-        roots.extend(given.roots)
-        only[FLASH_ATTN] = given.candidate
+        roots.extend(planned.roots)
+        only[FLASH_ATTN] = planned.candidate
+        why_not[FLASH_ATTN] = planned.why_not
     fixed = {TORCH: stack.version}
     flash_attn = _flash_attn_version(only.get(FLASH_ATTN), plan, target)
     if flash_attn is not None:
         fixed[FLASH_ATTN] = flash_attn
     return Problem(
         evidence=evidence, target=target, build=build, roots=tuple(roots), limits=limits, only=only,
-        only_exclusions={FLASH_ATTN: given.why_not}, only_requires=given.requires, fixed=fixed,
+        only_exclusions=why_not, only_requires=planned.requires, fixed=fixed,
         preferred=preferred_versions(evidence, question, build), allowed=question.allowed_hashes(view),
         present=frozenset(need.name for need in roots),
     )

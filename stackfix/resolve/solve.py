@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from packaging.specifiers import SpecifierSet
 
 from stackfix.matrix import query
+from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.against import Reason, reasons_against, torch_reasons
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure, solve_closure
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.flash_assets import lacking_archs
+from stackfix.resolve.flash_assets import cuda_tag_if_fits, lacking_archs, version_of
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.limits import SYMBOLS
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
@@ -114,7 +116,7 @@ def _try_targets(
         return Refusal(stack=stack, reasons=missing)
     plans = flash_plans(flash, question, stack, targets)
     if not plans:
-        return Refusal(stack=stack, reasons=(no_wheel_reason(evidence, question, stack, targets),))
+        return Refusal(stack=stack, reasons=(no_wheel_reason(evidence, flash, question, stack, targets),))
     first: Clash | None = None
     for plan in plans:
         found = _close(evidence, flash, question, stack, targets, plan)
@@ -161,7 +163,9 @@ def flash_plans(
     return [*same[:MAX_PLANS], None]
 
 
-def no_wheel_reason(evidence: Evidence, question: Question, stack: Stack, targets: list[Target]) -> Reason:
+def no_wheel_reason(
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
+) -> Reason:
     """Why the flash-attn that was asked for cannot be had with this torch."""
     asks = [ask.asked for ask in question.flash_attn]
     asks += [asked for target in targets for asked in question.python_ask(target.python)]
@@ -177,6 +181,11 @@ def no_wheel_reason(evidence: Evidence, question: Question, stack: Stack, target
         gpus = [asked for asked in question.ask("gpu-arch") if asked.value in lacking]
         says = f"wheels of flash-attn {wanted} for {stack_words} have no code for {', '.join(lacking)}"
         return Reason(kind="matrix", asks=(*asks, *gpus), says=says, source="flash-attn releases of the matrix")
+    refused = _refused(flash, question, build)
+    if refused:
+        more = f" (and {len(refused) - 1} more likewise)" if len(refused) > 1 else ""
+        says = f"flash-attn {wanted} has no prebuilt wheel that can load with {stack_words}: {refused[0]}{more}"
+        return Reason(kind="matrix", asks=tuple(asks), says=says, source=SYMBOLS)
     says = f"flash-attn {wanted} has no prebuilt wheel for {stack_words}{_torch_of_wheels(evidence, question)}"
     return Reason(
         kind="matrix", asks=tuple(asks), says=says,
@@ -184,12 +193,26 @@ def no_wheel_reason(evidence: Evidence, question: Question, stack: Stack, target
     )
 
 
+def _refused(flash: FlashAttn, question: Question, build: TorchBuild) -> list[str]:
+    """What was asked for and is not for this torch, though it is named so."""
+    return [
+        text for file, text in sorted(flash.refused.items())
+        if _asked_for(question, version_of(file)) and cuda_tag_if_fits(file, version_of(file), build)
+    ]
+
+
+def _asked_for(question: Question, version: str) -> bool:
+    """Whether a version of flash-attn is one that was asked for."""
+    parsed = parse_version(version)
+    return parsed is not None and all(admits(ask.specifier, parsed) for ask in question.flash_attn)
+
+
 def _lacking(evidence: Evidence, question: Question, stack: Stack, target: Target) -> tuple[str, ...]:
     """GPUs for which no wheel that was asked for, and that fits otherwise, has code."""
     build = stack.builds[target.platform]
     wheels = [
         wheel for wheel in query.flash_attn_wheels_for(evidence.matrix, build, target.python, target.platform)
-        if (version := parse_version(wheel.version)) and all(admits(a.specifier, version) for a in question.flash_attn)
+        if _asked_for(question, wheel.version)
     ]
     return lacking_archs(evidence.matrix, wheels, question.request.gpu_archs)
 
@@ -197,8 +220,7 @@ def _lacking(evidence: Evidence, question: Question, stack: Stack, target: Targe
 def _torch_of_wheels(evidence: Evidence, question: Question) -> str:
     """`; its wheels are for torch 2.0 to 2.4`, of the versions that were asked for."""
     minors = {
-        wheel.torch_minor for wheel in evidence.matrix.flash_attn_wheels
-        if (version := parse_version(wheel.version)) and all(admits(a.specifier, version) for a in question.flash_attn)
+        wheel.torch_minor for wheel in evidence.matrix.flash_attn_wheels if _asked_for(question, wheel.version)
     }
     ordered = sorted(minors, key=lambda minor: tuple(int(part) for part in minor.split(".")))
     return f"; its wheels are for torch {ordered[0]} to {ordered[-1]}" if ordered else ""
