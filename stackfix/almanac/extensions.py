@@ -28,8 +28,8 @@ from stackfix.write.replace import replace_files
 
 MANIFEST = "extensions.toml"
 MADE_OF = ("torch.toml", "nvidia.toml")     # the almanac is not to be judged by what it was made of
-HEADER = ("Extension wheels that are judged by the almanac, which is made of none of them.",
-          "`python -m stackfix.almanac extensions --add NAME==VERSION` adds one.")
+HEADER = ("# Extension wheels that are judged by the almanac, which is made of none of them.",
+          "# `python -m stackfix.almanac extensions --add NAME==VERSION` adds one.")
 
 
 class TableDiffers(AnswerIsNo):
