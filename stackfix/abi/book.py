@@ -125,7 +125,7 @@ class MappedTorchBook:
         """(libraries, releases). Raises BadInput."""
         try:
             header = json.loads(text)
-            libraries = tuple(map(text_of, header["libraries"]))
+            libraries = texts_of(header["libraries"])
             releases = tuple(map(release_of, header["releases"]))
         except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise self._bad(f"its header is not that of a book: {error!r:.120}") from None
@@ -144,7 +144,7 @@ def release_of(row: dict[str, Any]) -> BookRelease:
     """One release of the header. Raises TypeError, KeyError and ValueError."""
     if set(row) != FIELDS:
         raise ValueError("the fields of a release are " + ", ".join(sorted(FIELDS)))
-    minor, version, patches = text_of(row["minor"]), text_of(row["version"]), tuple(map(text_of, row["patches"]))
+    minor, version, patches = text_of(row["minor"]), text_of(row["version"]), texts_of(row["patches"])
     if not MINOR.fullmatch(minor) or len(patches) > MOST_PATCHES or not all(
             VERSION.fullmatch(each) and each.startswith(f"{minor}.") for each in (version, *patches)):
         raise ValueError("no release: " + minor[:40])
@@ -159,6 +159,13 @@ def text_of(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a text was expected, not {value!r:.40}")
     return value
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """The texts of a list. Raises TypeError for anything else."""
+    if not isinstance(value, list):
+        raise TypeError(f"a list was expected, not {value!r:.40}")
+    return tuple(map(text_of, value))
 
 
 __all__ = ["MappedTorchBook", "open_torch_book"]
