@@ -60,16 +60,16 @@ def books(
     """The books, the one of NVIDIA written as the almanac does and read by its own reader."""
     found = libraries or {}
     (folder / "nvidia").mkdir(parents=True, exist_ok=True)
-    (folder / "nvidia" / "packages.tsv").write_text("".join(
+    (folder / "nvidia" / "packages.tsv").write_text("# packages\n" + "".join(
         f"{package}\t{version}\t{library.soname}\n"
         for package, library in found.items() for version in library.versions
-    ) or "none\t1\tnone.so\n", encoding="ascii")
+    ), encoding="ascii")
     for soname in {library.soname for library in found.values()}:
         (folder / "nvidia" / f"{soname}.tsv").write_text("".join(
             f"@ {package}\n{_lines(library.versions)}" for package, library in found.items()
             if library.soname == soname
         ), encoding="ascii")
-    (folder / "uses.tsv").write_text("".join(
+    (folder / "uses.tsv").write_text("# consumers\n" + "".join(
         f"= {consumer}\t{' '.join(use.names)}\n@ {use.file}\t{use.soname}\n{_lines(use.names)}"
         for consumer, use in (uses or {}).items()
     ), encoding="ascii")

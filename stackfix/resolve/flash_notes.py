@@ -29,7 +29,7 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     targets = sorted(solved.closures)
     left_out = [target for target in targets if plan is None or not plan.covers(target)]
     if left_out and cuda_builds(solved):
-        yield _left_out(evidence, flash, solved, left_out)
+        yield _left_out(evidence, solved, left_out)
     elif left_out:
         yield "flash-attn is left out: it has no CPU build"
     yield from _refused(flash, solved)
@@ -77,7 +77,7 @@ def words(target: Target) -> str:
     return f"Python {target.python} on {target.platform}"
 
 
-def _left_out(evidence: Evidence, flash: FlashAttn, solved: Solved, targets: list[Target]) -> str:
+def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
     """That flash-attn is left out, why, and the nearest stacks that have it."""
     places = " and ".join(words(target) for target in targets)
     stack, archs = solved.stack, solved.question.request.gpu_archs
@@ -89,19 +89,19 @@ def _left_out(evidence: Evidence, flash: FlashAttn, solved: Solved, targets: lis
         text = f"flash-attn is left out: its wheels for {torch}, {places} have no code for {', '.join(lacking)}"
     else:
         text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
-    nearest = " or ".join(_nearest_stacks(evidence, flash, solved, targets[0]))
+    nearest = " or ".join(_nearest_stacks(evidence, solved, targets[0]))
     if not nearest:
         gpus = f" with code for {', '.join(archs)}" if archs else ""
         return f"{text}; the matrix knows no stack for this platform that has one{gpus}"
     return f"{text}; the nearest stack that has one is {nearest}"
 
 
-def _nearest_stacks(evidence: Evidence, flash: FlashAttn, solved: Solved, target: Target) -> Iterator[str]:
+def _nearest_stacks(evidence: Evidence, solved: Solved, target: Target) -> Iterator[str]:
     """The nearest stacks with a wheel that runs on the GPUs: this torch with another Python, another torch with this.
 
     Where there is neither, another torch with another Python.
     """
-    found = sorted(_stacks_with_wheel(evidence, flash, solved, target), key=lambda near: near.distance)
+    found = sorted(_stacks_with_wheel(evidence, solved, target), key=lambda near: near.distance)
     own = query.minor_of(solved.stack.text)
     same_torch = [near for near in found if query.minor_of(near.build.version) == own]
     same_python = [near for near in found if near.python == target.python]
@@ -118,20 +118,21 @@ class _Near:
     distance: tuple[int, int, int]  # in minors of torch and of Python; then newest first
 
 
-def _stacks_with_wheel(evidence: Evidence, flash: FlashAttn, solved: Solved, target: Target) -> Iterator[_Near]:
+def _stacks_with_wheel(evidence: Evidence, solved: Solved, target: Target) -> Iterator[_Near]:
     matrix, archs = evidence.matrix, solved.question.request.gpu_archs
     builds = query.builds(matrix, platform=target.platform, index=query.DEFAULT_INDEX)
     minors = list(dict.fromkeys(query.minor_of(build.version) for build in builds))
     own = query.minor_of(solved.stack.text)
     here = minors.index(own) if own in minors else 0
+    own_wheels = query.flash_attn_wheels_for(
+        matrix, solved.stack.builds[target.platform], target.python, target.platform)
     for order, build in enumerate(builds):
         if not _runs_torch(build, archs):
             continue
         for python in build.pythons:
             wheels = query.flash_attn_wheels_for(matrix, build, python, target.platform)
-            able = [w for w in wheels if w.file not in flash.refused and has_code_for(matrix, w.version, archs)]
-            version = able[0].version if able else None
-            if version is not None:
+            version = next((wheel.version for wheel in wheels if has_code_for(matrix, wheel.version, archs)), None)
+            if version is not None and wheels != own_wheels:    # those that the matrix lists for this stack were no use
                 away = abs(minors.index(query.minor_of(build.version)) - here)
                 distance = (away, abs(_minor(python) - _minor(target.python)), order)
                 yield _Near(build=build, python=python, version=version, distance=distance)

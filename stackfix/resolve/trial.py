@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.errors import AnswerIsNo
+from stackfix.errors import AnswerIsNo, BadInput
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.question import Question, parse_request
@@ -29,5 +29,5 @@ class Trials:
         question: Question = parse_request(request)
         try:
             return solve(evidence, FlashAttn.sharing(self.flash, evidence), question)
-        except AnswerIsNo:
+        except (AnswerIsNo, BadInput):      # malformed: a wheel's address that fits only the Python that was asked for
             return None
