@@ -1,0 +1,100 @@
+"""Whether the CUDA libraries of an environment have what a package is linked against and calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, Host, HostSymbols, Lacking
+from stackfix.abi.mangled import demangle
+from stackfix.abi.records import AbiFacts, Bounds, NvidiaBook
+
+OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
+
+
+def cuda_axis(facts: AbiFacts, host: Host) -> Axis:
+    """CUDA's major, whose libraries torch loads."""
+    needs = " and ".join(f"CUDA {each}" for each in facts.cuda)
+    torch = host.torch
+    if len(facts.cuda) > 1:
+        return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=torch.cuda if torch else None,
+                    reason="is linked against libraries of several CUDAs")
+    if torch is not None and facts.torch is not None:
+        return cuda_of_torch(facts.cuda[0], needs, torch.cuda, torch.cuda_major)
+    runtime = {version.partition(".")[0] for name, version in host.nvidia if name.startswith("nvidia-cuda-runtime")}
+    if str(facts.cuda[0]) in runtime:
+        return Axis(name="CUDA", verdict=FITS, needs=needs, has=", ".join(sorted(runtime)), reason="is installed")
+    return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=", ".join(sorted(runtime)) or None,
+                reason="its wheels are not installed; the system may have it")
+
+
+def cuda_of_torch(major: int, needs: str, cuda: str | None, installed: int | None) -> Axis:
+    """Against the CUDA of torch."""
+    if cuda == CPU:
+        return Axis(name="CUDA", verdict=DOES_NOT_FIT, needs=needs, has="none", reason="torch is a build for the CPU")
+    if installed is None:
+        return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=None, reason="torch does not tell its own")
+    fits = installed == major
+    return Axis(name="CUDA", verdict=FITS if fits else DOES_NOT_FIT, needs=needs, has=cuda,
+                reason="the same major" if fits else f"torch was built for CUDA {cuda}")
+
+
+def cudnn_axis(facts: AbiFacts, host: Host) -> Axis:
+    """cuDNN's major, which is in its soname."""
+    needs = " and ".join(f"cuDNN {each}" for each in facts.cudnn)
+    if host.cudnn is None:
+        return Axis(name="cuDNN", verdict=CANNOT_TELL, needs=needs, has=None,
+                    reason="none is installed in the environment; the system may have one")
+    fits = tuple(map(str, facts.cudnn)) == (host.cudnn.partition(".")[0],)
+    return Axis(name="cuDNN", verdict=FITS if fits else DOES_NOT_FIT, needs=needs, has=host.cudnn,
+                reason="the same major" if fits else "another major has other sonames")
+
+
+def library_axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, book: NvidiaBook) -> Iterator[Axis]:
+    """Each library of NVIDIA's of which functions are called; the driver's are no part of an environment."""
+    called: dict[str, list[str]] = {}
+    for call in facts.calls:
+        called.setdefault(call.soname, []).append(call.name)
+    for soname, names in called.items():
+        if not OF_DRIVER.match(soname):
+            yield library_axis(soname, names, facts, host, offers, book)
+
+
+def library_axis(soname: str, names: Sequence[str], facts: AbiFacts, host: Host, offers: HostSymbols | None,
+                 book: NvidiaBook) -> Axis:
+    """One library: its real exports, else what the book has of the installed version."""
+    bounds = [each for each in facts.library_bounds if each.soname == soname]
+    versions = dict(host.nvidia)
+    installed = next(((each, versions[each.package]) for each in bounds if each.package in versions), None)
+    has = f"{installed[0].package} {installed[1]}" if installed else None
+    needs = f"{len(names)} function{'s' * (len(names) != 1)}{floor_of(installed[0] if installed else None)}"
+    lacks = offers.library_lacks(soname, names) if offers else None
+    unsure: Sequence[str] = ()
+    if lacks is None and installed:
+        provided = book.provides(installed[0].package, installed[1], soname, names)
+        lacks, unsure = provided.missing, provided.unsure
+    if lacks is None:
+        return Axis(name=soname, verdict=CANNOT_TELL, needs=needs, has=None,
+                    reason="no such library in the environment; the system may have it")
+    files = {symbol.name: file.path for file in facts.subject.files for symbol in file.undefined}
+    gone = frozenset(lacks)
+    missing = tuple(Lacking(name=name, demangled=demangle(name), file=files.get(name, "")) for name in names
+                    if name in gone)
+    if missing:
+        return Axis(name=soname, verdict=DOES_NOT_FIT, needs=needs, has=has, missing=missing,
+                    reason=f"it lacks {len(missing)} of them")
+    if unsure:
+        return Axis(name=soname, verdict=CANNOT_TELL, needs=needs, has=has,
+                    reason="this version was not read, and its neighbours differ")
+    return Axis(name=soname, verdict=FITS, needs=needs, has=has, reason="it has them all")
+
+
+def floor_of(bounds: Bounds | None) -> str:
+    """`, from nvidia-cublas-cu12 12.4.2.65 on`."""
+    if bounds is None or not (bounds.floor or bounds.ceiling):
+        return ""
+    parts = [f"from {bounds.floor} on" if bounds.floor else "", f"until {bounds.ceiling}" if bounds.ceiling else ""]
+    return f", {' '.join(filter(None, parts))}"
+
+
+__all__ = ["cuda_axis", "cudnn_axis", "library_axes"]

@@ -1,0 +1,218 @@
+"""What `stackfix abi` prints: with what a binary can load, why, and whether it fits what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stackfix.abi.fit_minors import spans
+from stackfix.abi.host import DOES_NOT_FIT, FITS, Answer, Axis, Claim, Lacking
+from stackfix.abi.records import AbiFacts, Compiled, Deciding, TorchRange
+from stackfix.report.abi_calls import call_lines
+from stackfix.report.check import Manner, led
+from stackfix.report.printable import printable
+from stackfix.report.redact import redacted
+
+COLOURS = {FITS: "green", DOES_NOT_FIT: "red"}
+WIDE = 14               # of the column of labels
+MOST = 3                # symbols of one reason without -v
+READ_MACHINE = "x86_64"     # the almanac is made of wheels for it
+
+
+def abi_lines(answer: Answer, manner: Manner) -> Iterator[str]:
+    """All lines; with -q only what does not hold."""
+    yield from map(redacted, quiet_lines(answer, manner) if manner.quiet else whole_lines(answer, manner))
+
+
+def quiet_lines(answer: Answer, manner: Manner) -> Iterator[str]:
+    """What does not fit, and what its name says wrongly."""
+    for axis in answer.axes:
+        if axis.verdict == DOES_NOT_FIT:
+            yield from axis_lines(axis, manner)
+    for claim in answer.claims:
+        if not claim.holds:
+            yield from claim_lines(claim, manner)
+
+
+def whole_lines(answer: Answer, manner: Manner) -> Iterator[str]:
+    facts = answer.facts
+    yield manner.style(printable(headline(facts)), "bold")
+    for claim in answer.claims:
+        if not claim.holds:
+            yield from claim_lines(claim, manner)
+    yield ""
+    yield from fact_lines(answer, manner)
+    if answer.symbols is not None:
+        yield from symbol_lines(answer.symbols, manner)
+    yield from fit_lines(answer, manner)
+    if answer.notes:
+        yield from ("", manner.style("not read, or to be known:", "bold"))
+        for path, reason in answer.notes:
+            yield from led([("  ", "")], f"{printable(path)}: {printable(reason)}", "    ", manner)
+
+
+def label_of(subject: Compiled) -> str:
+    """`flash-attn 2.5.8`."""
+    return f"{subject.name} {subject.version}" if subject.version else subject.name
+
+
+def headline(facts: AbiFacts) -> str:
+    """The one line for those who read no further."""
+    name, torch = label_of(facts.subject), facts.torch
+    if not facts.subject.files:
+        return f"{name} has no compiled file: there is nothing that a symbol could tell"
+    if torch is None:
+        return f"{name} asks nothing of torch"
+    if torch.unknown:
+        known = f"; the others are those of torch {spans(torch.known)}" if torch.known else ""
+        return (f"{name} cannot load with any torch that is known: no release has {len(torch.unknown)} of the "
+                f"{torch.asked} symbols that it asks for{known}")
+    if not torch.asked:
+        return f"{name} is linked against torch, and asks for no symbol that could tell which"
+    if not torch.minors:
+        patches = f"; only {', '.join(torch.patches)} have" if torch.patches else ""
+        return f"{name} cannot load with any torch that is known: no minor has all {torch.asked} symbols{patches}"
+    return f"{name} can load with torch {spans(torch.minors)}{index_part(facts, torch)}"
+
+
+def index_part(facts: AbiFacts, torch: TorchRange) -> str:
+    """Which of the index's wheels, where their std::string decides too."""
+    if facts.machine != (READ_MACHINE,):
+        return f" (judged by wheels for {READ_MACHINE})"
+    if torch.index_minors == torch.minors:
+        return f" (the index's wheels: {spans(torch.minors)})"
+    own = spans(torch.index_minors) if torch.index_minors else "none, they have the other std::string"
+    return f" (the index's wheels: {own})"
+
+
+def fact_lines(answer: Answer, manner: Manner) -> Iterator[str]:
+    """What it was built for, a line each."""
+    facts = answer.facts
+    for label, text in facts_of(facts):
+        if text:
+            yield from row(label, text, manner)
+    if facts.torch is not None:
+        yield from reason_lines(facts.torch, manner)
+    yield from call_lines(facts, manner)
+    for claim in answer.claims:
+        if claim.holds and manner.verbose:
+            text = f"its {claim.source} says {claim.says} ({claim.text}), and so do its symbols"
+            yield from row("also", text, manner)
+
+
+def facts_of(facts: AbiFacts) -> Iterator[tuple[str, str]]:
+    """(label, text) of each fact; an empty text is left out."""
+    subject, torch = facts.subject, facts.torch
+    count, left = len(subject.files), len(subject.unreadable)
+    unread = f", {left} more could not be read" if left else ""
+    yield "files", f"{count} compiled file{'s' * (count != 1)}{unread} ({', '.join(facts.machine)})" if count else ""
+    if torch is not None and torch.asked:
+        build = ", a CUDA build" if torch.cuda_torch else ""
+        stable = ", all of the stable ABI" if torch.stable else ""
+        yield "torch", f"{spans(torch.minors) or 'none'}{build}, by {torch.asked} symbols{stable}"
+        for each in torch.exceptions:
+            yield "but not", f"torch {each.version}, which lacks {each.key}"
+    strings = {"old": "the old std::string", "new": "the new std::string (__cxx11)", "both": "both std::strings"}
+    yield "C++ ABI", strings.get((torch.string_abi if torch else None) or "", "")
+    yield "CUDA", " and ".join(map(str, facts.cuda))
+    yield "cuDNN", " and ".join(map(str, facts.cudnn))
+    floor = f", from Python {facts.python_floor} on" if facts.python_floor else ""
+    yield "Python", " or ".join(facts.python) + floor if facts.python else ""
+    yield "glibc", f"{facts.glibc} or newer" if facts.glibc else ""
+    yield "libstdc++", ", ".join(facts.libstdcxx)
+    yield "GPU", gpu_text(facts)
+
+
+def gpu_text(facts: AbiFacts) -> str:
+    """`sm_80 sm_90a, PTX for compute_90`."""
+    gpu = facts.gpu
+    if gpu is None:
+        return ""
+    parts = [" ".join(gpu.cubins), f"PTX for {' '.join(gpu.ptx)}" if gpu.ptx else "", " ".join(gpu.others)]
+    exact = [arch for arch in (*gpu.cubins, *gpu.ptx) if arch.endswith("a")]
+    told = f" ({', '.join(exact)}: that GPU alone)" if exact else ""
+    return (", ".join(filter(None, parts)) or "no kernels in its GPU code") + told
+
+
+def reason_lines(torch: TorchRange, manner: Manner) -> Iterator[str]:
+    """Which symbols bound the range."""
+    newer = "no release has" if torch.unknown else ""
+    for label, text, symbols in (
+            ("", newer, torch.unknown),
+            ("", f"not older than {torch.minors[0]}:" if torch.minors else "begins last:", torch.floor),
+            ("", f"not newer than {torch.minors[-1]}:" if torch.minors else "ends first:", torch.ceiling)):
+        if symbols:
+            yield from row(label, text, manner)
+            yield from named(symbols, manner)
+
+
+def named(symbols: Sequence[Deciding | Lacking], manner: Manner) -> Iterator[str]:
+    """Symbols, readable, with -v as they stand in the file too."""
+    shown = symbols if manner.verbose else symbols[:MOST]
+    for each in shown:
+        mangled = f"  [{each.name}]" if manner.verbose and each.demangled else ""
+        yield " " * (WIDE + 4) + printable((each.demangled or each.name) + mangled)
+        if manner.verbose:
+            yield " " * (WIDE + 6) + manner.style(printable(f"in {each.file}"), "dim")
+    if len(symbols) > len(shown):
+        yield " " * (WIDE + 4) + manner.style(f"… {len(symbols) - len(shown)} more (-v)", "dim")
+
+
+def claim_lines(claim: Claim, manner: Manner) -> Iterator[str]:
+    """`its file name says torch 2.4 (torch2.4), its symbols say torch 2.2`."""
+    lost = f": it admits {spans(claim.minors)}, which cannot load it" if claim.minors else ""
+    yield from led([("but ", "yellow")], printable(
+        f"its {claim.source} says {claim.says} ({claim.text}), its symbols say {claim.found}{lost}"), "    ", manner)
+
+
+def symbol_lines(symbols: Sequence[Deciding], manner: Manner) -> Iterator[str]:
+    """Each symbol that it asks of torch, with the releases that have it."""
+    yield ""
+    yield manner.style(f"asked of torch ({len(symbols)}):", "bold")
+    for each in symbols:
+        yield f"  {spans(each.minors) or 'none':<14}  {printable(each.demangled or each.name)}"
+        if each.demangled and manner.verbose:
+            yield " " * 18 + manner.style(printable(f"{each.name} in {each.file}"), "dim")
+
+
+def fit_lines(answer: Answer, manner: Manner) -> Iterator[str]:
+    """The comparison with what is there."""
+    if answer.host is None or answer.verdict is None:
+        return
+    yield ""
+    verdict, text = answer.verdict, fit_headline(answer)
+    lead = [("cannot tell whether it fits" if verdict not in COLOURS else verdict, COLOURS.get(verdict, "yellow"))]
+    yield from led(lead, f" {printable(text)}", "  ", manner)
+    shown = [axis for axis in answer.axes if axis.verdict != FITS or manner.verbose or "." not in axis.name]
+    for axis in shown:
+        yield from axis_lines(axis, manner)
+    for each in answer.suggestions:
+        found = each.nearest
+        build = f" ({found.build})" if found.build else ""
+        yield from row("nearest", f"{found.package} {found.version}{build}, by its {found.basis}", manner)
+        if each.command:
+            yield " " * (WIDE + 4) + printable(each.command)
+
+
+def fit_headline(answer: Answer) -> str:
+    """What it is compared with."""
+    host = answer.host
+    torch = f"torch {host.torch.version}" if host is not None and host.torch else "no torch"
+    return f"{torch} in {host.prefix}" if host is not None and host.prefix else f"{torch}, by the almanac"
+
+
+def axis_lines(axis: Axis, manner: Manner) -> Iterator[str]:
+    """One axis, and the symbols that say so."""
+    verdict = manner.style(axis.verdict, COLOURS.get(axis.verdict, "yellow"))
+    has = f" (here: {axis.has})" if axis.has and axis.verdict != FITS else ""
+    lead = [(f"  {axis.name:<{WIDE}}", ""), (axis.verdict, COLOURS.get(axis.verdict, "yellow")), ("  ", "")]
+    text = f"{axis.needs}{has}: {axis.reason}" if verdict and axis.verdict != FITS else axis.has or axis.reason
+    yield from led(lead, printable(text), " " * (WIDE + 4), manner)
+    yield from named(axis.missing, manner)
+
+
+def row(label: str, text: str, manner: Manner) -> Iterator[str]:
+    """A label and its text."""
+    yield from led([(f"  {label:<{WIDE}}", "dim")], printable(text), " " * (WIDE + 2), manner)
+
+
+__all__ = ["abi_lines"]
