@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Drift, Matrix, TorchBuild
-from stackfix.resolve.records import Verdict
+from stackfix.resolve.records import Point, Verdict
+
+LibraryNeeds = Callable[[TorchBuild], Iterable[Point]]
 
 HEADINGS = (
     "torch", "CUDA", "index", "platform", "Pythons", "C++ ABI", "cuDNN", "nvJitLink", "NCCL", "flash-attn", "driver",
 )
+
+VERDICTS = {True: "fits", False: "does not fit", None: "cannot tell"}
+MARKS = {True: "yes", False: "no ", None: "?  "}
 
 
 def show_rows(matrix: Matrix, wanted: Mapping[str, str]) -> list[TorchBuild]:
@@ -47,9 +52,15 @@ def newest_flash_attn(matrix: Matrix, build: TorchBuild) -> str | None:
     return max(found, key=Version) if found else None
 
 
-def show_document(matrix: Matrix, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """`matrix show --json`: one entry a build, with source and confidence."""
-    return {"builds": [build_document(matrix, build) for build in show_rows(matrix, wanted)]}
+def show_document(matrix: Matrix, wanted: Mapping[str, str], needs: LibraryNeeds | None = None) -> dict[str, Any]:
+    """`matrix show --json`: one entry a build, with source and confidence.
+
+    `needs` tells what the build's libraries need of one another by their symbols; its answers are `library_needs`.
+    """
+    return {"builds": [
+        {**build_document(matrix, build), **({"library_needs": list(map(asdict, needs(build)))} if needs else {})}
+        for build in show_rows(matrix, wanted)
+    ]}
 
 
 def build_document(matrix: Matrix, build: TorchBuild) -> dict[str, Any]:
@@ -74,13 +85,16 @@ def nvjitlink(matrix: Matrix, build: TorchBuild) -> str | None:
     )
 
 
-def show_lines(matrix: Matrix, wanted: Mapping[str, str]) -> Iterator[str]:
-    """The table as aligned text."""
-    rows = [table_row(matrix, build) for build in show_rows(matrix, wanted)]
-    if not rows:
+def show_lines(matrix: Matrix, wanted: Mapping[str, str], needs: LibraryNeeds | None = None) -> Iterator[str]:
+    """The table as aligned text, then what `needs` tells of its builds, each thing once."""
+    builds = show_rows(matrix, wanted)
+    if not builds:
         yield "no build of the matrix meets this"
         return
-    yield from aligned([HEADINGS, *rows])
+    yield from aligned([HEADINGS, *(table_row(matrix, build) for build in builds)])
+    told = [point for build in builds for point in needs(build)] if needs is not None else []
+    for point in dict.fromkeys(told):
+        yield f"{MARKS[point.holds]} {point.text} [{point.source}; confidence {point.confidence}]"
 
 
 def table_row(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:
@@ -116,10 +130,6 @@ def drift_lines(found: Sequence[Drift]) -> Iterator[str]:
             f"the index says {drift.found or 'nothing'}{seen}"
         )
     yield f"{len(found)} places differ" if found else "the matrix and the index agree where both could be read"
-
-
-VERDICTS = {True: "fits", False: "does not fit", None: "cannot tell"}
-MARKS = {True: "yes", False: "no ", None: "?  "}
 
 
 def why_document(verdict: Verdict) -> dict[str, Any]:

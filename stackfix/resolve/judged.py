@@ -36,17 +36,17 @@ def judgements(books: Books | None, file: IndexFile, build: TorchBuild) -> tuple
     itself = books.judged.wheel(file.sha256) if file.sha256 is not None else None
     if itself is not None:
         return (Judgement(wheel=itself, itself=True, against=_against(books, itself, build)),)
-    if not books.judged.of(normalise(file.project)):
-        return ()
+    return of_release(books, normalise(file.project), file.version, machine_of(file.filename), build)
+
+
+def of_release(books: Books, package: str, version: str, machine: str, build: TorchBuild) -> tuple[Judgement, ...]:
+    """Of all wheels of one release for a machine that were read."""
+    parsed = parse_version(version)
     return tuple(
         Judgement(wheel=wheel, itself=False, against=_against(books, wheel, build))
-        for wheel in _of_release(books, file) if machine_of(wheel.file) == machine_of(file.filename)
+        for wheel in books.judged.releases(package, str(parsed) if parsed is not None else version)
+        if machine_of(wheel.file) == machine
     )
-
-
-def _of_release(books: Books, file: IndexFile) -> tuple[JudgedWheel, ...]:
-    version = parse_version(file.version)
-    return books.judged.releases(normalise(file.project), str(version) if version is not None else file.version)
 
 
 def machine_of(filename: str) -> str:

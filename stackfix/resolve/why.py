@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from stackfix.abi.records import Books
 from stackfix.errors import BadInput
 from stackfix.matrix import query
 from stackfix.matrix.records import FlashAttnWheel, Matrix, TorchBuild
+from stackfix.resolve.limits import SYMBOLS
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_specifier, parse_version
 from stackfix.resolve.records import Point, Verdict
 from stackfix.resolve.stack import cuda_words
+from stackfix.resolve.why_symbols import NVIDIA, brings, extension_against, symbol_points
 
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "triton", "vllm")
 KEYS = ("torch", "cuda", "python", "platform", "driver", "gpu-arch", "flash-attn", "transformers", *COMPANIONS)
@@ -21,8 +24,11 @@ DEFAULT_PLATFORM = "linux-64"
 _Judge = Callable[[Matrix, TorchBuild, str, Mapping[str, str]], Iterator[Point]]
 
 
-def why(matrix: Matrix, pairs: Mapping[str, str]) -> Verdict:
-    """The verdict on the torch build that fits the pairs best. Raises BadInput for a value that cannot be read."""
+def why(matrix: Matrix, pairs: Mapping[str, str], books: Books | None = None) -> Verdict:
+    """The verdict on the torch build that fits the pairs best. Raises BadInput for a value that cannot be read.
+
+    `books`: what the symbols of published wheels tell; without them the matrix alone speaks.
+    """
     for key, value in pairs.items():
         _check(key, value)
     combination = tuple(pairs.items())
@@ -30,7 +36,7 @@ def why(matrix: Matrix, pairs: Mapping[str, str]) -> Verdict:
     if not builds:
         point = _no_build(matrix, pairs)
         return Verdict(fits=point.holds, combination=combination, build=None, points=(point,))
-    judged = [(build, tuple(_points(matrix, build, pairs))) for build in builds]
+    judged = [(build, tuple(_points(matrix, build, pairs, books))) for build in builds]
     build, points = min(judged, key=lambda entry: _misfit(entry[1]))
     return Verdict(fits=_fits(points), combination=combination, build=build, points=points)
 
@@ -47,8 +53,10 @@ def _fits(points: tuple[Point, ...]) -> bool | None:
 
 
 def _check(key: str, value: str) -> None:
-    if key not in KEYS:
-        raise BadInput(repr(key), "is not a key", f"keys: {', '.join(KEYS)}")
+    if key not in KEYS and not key.startswith(NVIDIA):
+        raise BadInput(repr(key), "is not a key", f"keys: {', '.join(KEYS)}, and names of NVIDIA's wheels")
+    if key.startswith(NVIDIA) and parse_version(value) is None:
+        raise BadInput(f"{key}={value}", "is no version", "write it as 12.1.105")
     if key == "gpu-arch" and query.gpu_capability(value) is None:
         raise BadInput(f"{key}={value}", "is no GPU architecture", "write it as sm_90")
     if key in {"driver", "cuda", "python"} and value != query.CPU and not _is_numbers(value):
@@ -74,12 +82,14 @@ def _wanted(text: str, version: str) -> bool:
 
 
 def _builds(matrix: Matrix, pairs: Mapping[str, str]) -> list[TorchBuild]:
-    """Builds of the torch and platform that are named, default index first within a release."""
+    """Builds of the torch, platform and libraries that are named, default index first within a release."""
     platform = pairs.get("platform", DEFAULT_PLATFORM)
-    return [
+    found = [
         build for build in query.builds(matrix, platform=platform)
         if "torch" not in pairs or _wanted(pairs["torch"], build.version)
     ]
+    libraries = [key for key in pairs if key.startswith(NVIDIA)]
+    return [build for build in found if brings(matrix, build, libraries)] or found
 
 
 def _no_build(matrix: Matrix, pairs: Mapping[str, str]) -> Point:
@@ -97,12 +107,15 @@ def _no_build(matrix: Matrix, pairs: Mapping[str, str]) -> Point:
     return Point(about="torch", holds=None, text=text, source="rows of torch in the matrix", confidence="certain")
 
 
-def _points(matrix: Matrix, build: TorchBuild, pairs: Mapping[str, str]) -> Iterator[Point]:
+def _points(matrix: Matrix, build: TorchBuild, pairs: Mapping[str, str], books: Books | None) -> Iterator[Point]:
     for key, value in pairs.items():
         if key in COMPANIONS:
-            yield from _companion(matrix, build, value, key)
-        else:
+            yield from _companion(matrix, build, value, key, books)
+        elif key in _JUDGES:
             yield from _JUDGES[key](matrix, build, value, pairs)
+    libraries = {key: value for key, value in pairs.items() if key.startswith(NVIDIA)}
+    if libraries or "torch" in pairs:
+        yield from symbol_points(matrix, books, build, libraries)
 
 
 def _of_build(build: TorchBuild, about: str, *, holds: bool | None, text: str) -> Point:
@@ -234,7 +247,9 @@ def _rules(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, st
         yield Point(about="transformers", holds=None, text=text, source="rules of the matrix", confidence="certain")
 
 
-def _companion(matrix: Matrix, build: TorchBuild, value: str, package: str) -> Iterator[Point]:
+def _companion(
+    matrix: Matrix, build: TorchBuild, value: str, package: str, books: Books | None
+) -> Iterator[Point]:
     rows = [
         row for version in query.companion_versions(matrix, package)
         if _wanted(value, version) and (row := query.companion(matrix, package, version)) is not None
@@ -243,7 +258,13 @@ def _companion(matrix: Matrix, build: TorchBuild, value: str, package: str) -> I
         text = f"the matrix has no row for {package} {value}"
         yield Point(about=package, holds=None, text=text, source="companions in the matrix", confidence="certain")
         return
-    fitting = [row for row in rows if query.companion_fits(row, build) is None]
+    stated = [row for row in rows if query.companion_fits(row, build) is None]
+    against = {row.version: extension_against(books, package, row.version, build) for row in stated}
+    fitting = [row for row in stated if against[row.version] is None]
+    if stated and not fitting:
+        text = f"{package} {stated[0].version} {against[stated[0].version]}"
+        yield Point(about=package, holds=False, text=text, source=SYMBOLS, confidence="certain")
+        return
     row = (fitting or rows)[0]
     misfit = query.companion_fits(row, build)
     text = misfit or f"{package} {row.version} fits torch {build.version} for {cuda_words(build.cuda)}"
