@@ -14,6 +14,8 @@ from stackfix.report.redact import redacted
 
 COLOURS = {FITS: "green", DOES_NOT_FIT: "red"}
 WIDE = 14               # of the column of labels
+LONGEST = 160           # of a readable name without -v
+BASES = {"symbols": "as its symbols say", "declared": "as it declares", "file name": "as its file name says"}
 MOST = 3                # symbols of one reason without -v
 READ_MACHINE = "x86_64"     # the almanac is made of wheels for it
 
@@ -90,6 +92,9 @@ def fact_lines(answer: Answer, manner: Manner) -> Iterator[str]:
     for label, text in facts_of(facts):
         if text:
             yield from row(label, text, manner)
+    for file in facts.subject.files if manner.verbose else ():
+        own = f", {file.supplied} symbols from its own package" if file.supplied else ""
+        yield " " * (WIDE + 4) + manner.style(printable(f"{file.path}{own}"), "dim")
     if facts.torch is not None:
         yield from reason_lines(facts.torch, manner)
     yield from call_lines(facts, manner)
@@ -142,26 +147,29 @@ def reason_lines(torch: TorchRange, manner: Manner) -> Iterator[str]:
             ("", f"not newer than {torch.minors[-1]}:" if torch.minors else "ends first:", torch.ceiling)):
         if symbols:
             yield from row(label, text, manner)
-            yield from named(symbols, manner)
+            yield from named(sorted(symbols, key=lambda each: len(each.demangled or each.name)), manner)
 
 
 def named(symbols: Sequence[Deciding | Lacking], manner: Manner) -> Iterator[str]:
     """Symbols, readable, with -v as they stand in the file too."""
     shown = symbols if manner.verbose else symbols[:MOST]
     for each in shown:
-        mangled = f"  [{each.name}]" if manner.verbose and each.demangled else ""
-        yield " " * (WIDE + 4) + printable((each.demangled or each.name) + mangled)
+        text = each.demangled or each.name
+        yield " " * (WIDE + 4) + printable(text if manner.verbose or len(text) <= LONGEST else f"{text[:LONGEST]}…")
         if manner.verbose:
-            yield " " * (WIDE + 6) + manner.style(printable(f"in {each.file}"), "dim")
+            mangled = f"{each.name}, " if each.demangled else ""
+            yield " " * (WIDE + 6) + manner.style(printable(f"{mangled}in {each.file}"), "dim")
     if len(symbols) > len(shown):
         yield " " * (WIDE + 4) + manner.style(f"… {len(symbols) - len(shown)} more (-v)", "dim")
 
 
 def claim_lines(claim: Claim, manner: Manner) -> Iterator[str]:
     """`its file name says torch 2.4 (torch2.4), its symbols say torch 2.2`."""
-    lost = f": it admits {spans(claim.minors)}, which cannot load it" if claim.minors else ""
-    yield from led([("but ", "yellow")], printable(
-        f"its {claim.source} says {claim.says} ({claim.text}), its symbols say {claim.found}{lost}"), "    ", manner)
+    text = f"its {claim.source} says {claim.says} ({claim.text}), its symbols say {claim.found}"
+    if claim.minors:
+        text = (f"its {claim.source} ({claim.text}) admits torch {spans(claim.minors)}, which cannot load it: "
+                f"its symbols say {claim.found}")
+    yield from led([("but ", "yellow")], printable(text), "    ", manner)
 
 
 def symbol_lines(symbols: Sequence[Deciding], manner: Manner) -> Iterator[str]:
@@ -182,13 +190,18 @@ def fit_lines(answer: Answer, manner: Manner) -> Iterator[str]:
     verdict, text = answer.verdict, fit_headline(answer)
     lead = [("cannot tell whether it fits" if verdict not in COLOURS else verdict, COLOURS.get(verdict, "yellow"))]
     yield from led(lead, f" {printable(text)}", "  ", manner)
-    shown = [axis for axis in answer.axes if axis.verdict != FITS or manner.verbose or "." not in axis.name]
-    for axis in shown:
-        yield from axis_lines(axis, manner)
+    hidden = [axis for axis in answer.axes if axis.verdict == FITS and ".so" in axis.name and not manner.verbose]
+    for axis in answer.axes:
+        if axis not in hidden:
+            yield from axis_lines(axis, manner)
+    if hidden:
+        lead = [(f"  {'libraries':<{WIDE}}", ""), (FITS, COLOURS[FITS]), ("  ", "")]
+        yield from led(lead, f"{len(hidden)} of NVIDIA's have all functions that it calls", " " * (WIDE + 4), manner)
     for each in answer.suggestions:
         found = each.nearest
         build = f" ({found.build})" if found.build else ""
-        yield from row("nearest", f"{found.package} {found.version}{build}, by its {found.basis}", manner)
+        text = f"{found.package} {found.version}{build}, {BASES.get(found.basis, found.basis)}"
+        yield from row("nearest", text, manner)
         if each.command:
             yield " " * (WIDE + 4) + printable(each.command)
 
@@ -202,10 +215,10 @@ def fit_headline(answer: Answer) -> str:
 
 def axis_lines(axis: Axis, manner: Manner) -> Iterator[str]:
     """One axis, and the symbols that say so."""
-    verdict = manner.style(axis.verdict, COLOURS.get(axis.verdict, "yellow"))
     has = f" (here: {axis.has})" if axis.has and axis.verdict != FITS else ""
-    lead = [(f"  {axis.name:<{WIDE}}", ""), (axis.verdict, COLOURS.get(axis.verdict, "yellow")), ("  ", "")]
-    text = f"{axis.needs}{has}: {axis.reason}" if verdict and axis.verdict != FITS else axis.has or axis.reason
+    name = f"  {axis.name:<{WIDE}}" if len(axis.name) < WIDE else f"  {axis.name}  "
+    lead = [(name, ""), (axis.verdict, COLOURS.get(axis.verdict, "yellow")), ("  ", "")]
+    text = f"{axis.needs}{has}: {axis.reason}" if axis.verdict != FITS else axis.has or axis.reason
     yield from led(lead, printable(text), " " * (WIDE + 4), manner)
     yield from named(axis.missing, manner)
 
