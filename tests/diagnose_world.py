@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stackfix.abi.books import open_books
 from stackfix.diagnose.imports import simulate_imports
 from stackfix.diagnose.loader import load
 from stackfix.diagnose.records import OpenLibrary, ProcessState, StartProgram
@@ -259,8 +260,8 @@ class World:
         files = DiskFiles(root)
         before, openings = simulate_imports(situation, libraries, files) if not self._wanted else (
             start(f"{self.prefix}/bin/python", situation.loader, files), ())
-        view = View(situation=situation, libraries=libraries, load_matrix=load_matrix, files=files, installed=installed,
-                    start=before, openings=openings)
+        view = View(situation=situation, libraries=libraries, load_matrix=load_matrix, load_books=open_books,
+                    files=files, installed=installed, start=before, openings=openings)
         return replace(view, openings=(*openings, *open_all(view, self._wanted)), **more)
 
     def really(self) -> str:

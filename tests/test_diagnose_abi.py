@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from stackfix.abi.records import Books, JudgedWheel
 from stackfix.diagnose.abi import check_extensions
-from stackfix.diagnose.abi_marks import minors_of
-from stackfix.diagnose.abi_names import hint, other_string, string_abi
+from stackfix.diagnose.abi_names import before_arguments, other_numbers, other_string, readable
 from stackfix.diagnose.abi_offers import NEW_CHECK, OLD_CHECK
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.faults_cuda import is_about_torch
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
+from tests.diagnose_books import MINORS, FakeNvidiaBook, books
 from tests.diagnose_world import SYSTEM, World, lib
 
 DEVICE = "_ZN3c104cuda9SetDevice"
@@ -25,6 +27,11 @@ NEW_STRING = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 FLASH = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
 LINKED = ("libc10.so", "libtorch_cpu.so", "libc10_cuda.so")
 RUNPATH = "$ORIGIN:$ORIGIN/torch/lib:$ORIGIN/../torch/lib"
+ADD, ERROR, WARNER = "_ZN2at4_ops3addEl", "_ZN3c105ErrorD1Ev", "_ZN3c106WarnerD1Ev"
+SPANS = {DEVICE + "Ei": "2.1-2.2", DEVICE + "Ea": "2.3-2.7", DEVICE + "Eab": "2.8-", OPTIONAL: "-2.1",
+         STD_OPTIONAL: "2.2-", ADD: "2.5-2.6", ERROR: "-", OLD_CHECK: "-", WARNER: "2.1-2.6",
+         "_ZN2at10TensorBaseC1Ev": "-"}
+BOOKS = books(SPANS)
 
 
 def torch(world: World, version: str, *, device: str | None = "Ea", strings: str = OLD_CHECK, cudart: str = "12",
@@ -52,7 +59,18 @@ def flash_attn(world: World, version: str, *wants: str) -> World:
     return world.opens(f"{world.site}/{FLASH}", project="flash-attn", what="import flash_attn")
 
 
-def findings(view: View) -> dict[str, Finding]:
+def judged(package: str, version: str, span: str, *, cuda: int) -> JudgedWheel:
+    """An extension wheel that was read."""
+    first, _, last = span.partition("-")
+    return JudgedWheel(
+        package=package, version=version, file=f"{package}-{version}-cp311-cp311-manylinux_2_28_x86_64.whl",
+        sha256=sha256(version.encode()).hexdigest(), torch=MINORS[MINORS.index(first):MINORS.index(last) + 1],
+        string_abi=None, cuda=(cuda,), declares=">=2.11", disproved=())
+
+
+def findings(view: View, almanac: Books = BOOKS) -> dict[str, Finding]:
+    """By code. What the almanac has is a table of the test: what is read of real wheels is judged in the cases."""
+    view = replace(view, load_books=lambda: almanac)
     found = list(check_extensions(view))
     assert len({each.code for each in found}) == len(found), found
     return {each.code: each for each in found}
@@ -72,7 +90,10 @@ def test_flash_attn_257_on_torch_230(tmp_path: Path) -> None:
     assert f"undefined symbol: {DEVICE}Ei" in world.really()
     assert "c10::cuda::SetDevice" in finding.why
     assert any("torch 2.1 to 2.2" in line for line in finding.evidence)
-    assert f"torch has c10::cuda::SetDevice as {DEVICE}Ea" in finding.evidence
+    assert f"torch has c10::cuda::SetDevice(int) as c10::cuda::SetDevice(signed char) ({DEVICE}Ea)" in finding.evidence
+    assert finding.built_for is not None
+    assert (finding.built_for.torch, finding.built_for.unknown) == (("2.1", "2.2"), ())
+    assert [(each.package, each.version) for each in finding.installs] == [("flash-attn", "2.5.8"), ("torch", "2.2.2")]
     assert finding.cure[0].startswith("stackfix lock --torch 2.3.0 --cuda 12.1 --flash-attn 2.5.8")
     assert "torch2.3cxx11abiFALSE-cp311" in finding.cure[0]
     assert any(line == "stackfix lock --torch 2.2.2 --flash-attn 2.5.7" for line in finding.cure)
@@ -144,7 +165,8 @@ def test_only_the_symbols_tell(tmp_path: Path) -> None:
     """flash-attn built for 2.6.0 and torch upgraded afterwards: nothing states what it was built for."""
     world = flash_attn(torch(World(tmp_path), "2.7.0+cu126"), "2.7.4", "_ZN3c106WarnerD1Ev")
     finding = findings(world.view())["SF501"]
-    assert finding.summary == "flash-attn 2.7.4 was built for another torch than 2.7.0+cu126"
+    assert finding.summary == ("flash-attn 2.7.4 was built for another torch than 2.7.0+cu126: its symbols are those "
+                               "of torch 2.1 to 2.6: c10::Warner::~Warner()")
     assert "only the symbols tell" in finding.why
     assert ("FLASH_ATTENTION_FORCE_BUILD=TRUE /venv/bin/python -m pip install --no-build-isolation --no-cache-dir "
             "--no-deps --force-reinstall --no-binary flash-attn flash-attn==2.7.4") in finding.cure
@@ -159,7 +181,118 @@ def test_another_string_abi(tmp_path: Path, version: str, strings: str, wants: s
     assert "another std::string ABI" in finding.summary
     assert f"compiled with the {mine} std::string" in finding.why
     assert f"torch with the {torchs} one" in finding.why
-    assert f"torch has c10::detail::torchCheckFail as {strings}" in finding.evidence
+    assert f"torch has c10::detail::torchCheckFail(…) with the other std::string ({strings})" in finding.evidence
+    assert "each torch release that was read, 1.13 to 2.15, has all of its symbols" in finding.evidence
+    of_index = "2.6 or older" if mine == "old" else "2.7 or newer"
+    assert (f"it asks for the {mine} std::string; of the package index's wheels those of torch {of_index} have it"
+            in finding.evidence)
+    nearest = "2.6.0" if mine == "old" else "2.7.1"
+    assert f"stackfix lock --torch {nearest} --flash-attn 2.7.4" in finding.cure
+
+
+def test_symbols_of_no_release(tmp_path: Path) -> None:
+    """A nightly build's, a fork's, or those of a release that is newer than the almanac: no release is guessed."""
+    world = flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", "_ZN3c107NightlyEv", DEVICE + "Ea")
+    finding = findings(world.view())["SF501"]
+    assert finding.summary.endswith("no torch release up to 2.15 has c10::Nightly(): it was built for a nightly build, "
+                                    "a fork, or a later release")
+    assert "all its other symbols are those of torch 2.3 to 2.7" in finding.evidence
+    assert finding.built_for is not None
+    assert (finding.built_for.torch, finding.built_for.unknown) == ((), ("_ZN3c107NightlyEv",))
+    assert not any("stackfix lock --torch 2." in line and "--flash-attn 2.7.4" in line for line in finding.cure)
+
+
+def test_symbols_that_no_single_release_has(tmp_path: Path) -> None:
+    world = flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", DEVICE + "Ei", ADD)
+    finding = findings(world.view())["SF501"]
+    assert finding.summary.endswith("no single torch release has all of its symbols")
+    assert {f"c10::cuda::SetDevice(int) ({DEVICE}Ei) is in torch 2.1 to 2.2",
+            f"at::_ops::add(long) ({ADD}) is in torch 2.5 to 2.6"} <= set(finding.evidence)
+
+
+def test_metadata_that_admits_what_symbols_do_not(tmp_path: Path) -> None:
+    """torchaudio 2.11.1 admits torch 2.11, and asks for what came with 2.13."""
+    what = "torch_exception_get_what"
+    world = torch(World(tmp_path), "2.11.0+cu130", device="Eab", strings=NEW_CHECK, cudart="13")
+    name = "torchaudio/lib/_torchaudio.so"
+    world.wheel("torchaudio", "2.11.1", {name: lib(needs=LINKED, wants=(what,), runpath="$ORIGIN/../../torch/lib")},
+                requires=("torch>=2.11",))
+    almanac = books({**SPANS, what: "2.13-"}, judged("torchaudio", "2.11.0", "2.11-2.15", cuda=13),
+                    judged("torchaudio", "2.11.1", "2.13-2.15", cuda=13))
+    finding = findings(world.opens(name, project="torchaudio").view(), almanac)["SF501"]
+    assert finding.summary.endswith("its symbols are those of torch 2.13 or newer: torch_exception_get_what")
+    assert "its metadata admits torch 2.11, its symbols need 2.13 or newer" in finding.evidence
+    assert finding.cure[:2] == (
+        "/venv/bin/python -m pip install --no-deps 'torchaudio==2.11.0'  # its symbols are those of torch 2.11",
+        "stackfix lock --torch 2.13.0 --with torchaudio==2.11.1")
+
+
+def test_metadata_that_symbols_disprove(tmp_path: Path) -> None:
+    """It says 2.1, and was built for 2.3 to 2.7: the torch that it says would not do either."""
+    world = torch(World(tmp_path), "2.2.1+cu121", device="Ei")
+    world.wheel("ext", "1", {"ext/_C.so": lib(needs=LINKED, wants=(DEVICE + "Ea",), runpath=RUNPATH)},
+                requires=("torch==2.1.2",))
+    finding = findings(world.opens("ext/_C.so", project="ext").view())["SF501"]
+    assert finding.summary.endswith("its symbols are those of torch 2.3 to 2.7: c10::cuda::SetDevice(signed char)")
+    assert ("its metadata is disproved: its metadata requires torch==2.1.2, and its symbols need 2.3 to 2.7"
+            in finding.evidence)
+    assert "stackfix lock --torch 2.3.1 --with ext==1" in finding.cure
+
+
+def test_a_torch_that_ought_to_have_it(tmp_path: Path) -> None:
+    """Another build than the index's, or a file that was exchanged: another release of torch is no cure."""
+    finding = findings(flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", ADD).view())["SF501"]
+    assert "The package index's torch 2.6 has all of its symbols: the torch that is installed is another build" in (
+        finding.why)
+    assert not any("--flash-attn 2.7.4" in line for line in finding.cure)
+
+
+def test_an_early_patch_that_lacks_it(tmp_path: Path) -> None:
+    world = flash_attn(torch(World(tmp_path), "2.4.0+cu121"), "2.6.3", ERROR, DEVICE + "Ea", ADD)
+    finding = findings(world.view(), books({**SPANS, ADD: "2.4-"}, lacking={"2.4.0": (ADD,)}))["SF501"]
+    assert finding.why.endswith("Later patches of torch 2.4 have it.")
+    assert "torch 2.4.0 lacks at::_ops::add(long), which the newest 2.4 has" in finding.evidence
+    assert "stackfix lock --torch 2.4.1 --flash-attn 2.6.3" in finding.cure
+
+
+def test_a_torch_newer_than_the_almanac(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.16.0+cu130", device="Eab", strings=NEW_CHECK, cudart="13")
+    finding = findings(flash_attn(world, "2.8.3", NEW_CHECK, ADD).view(), books({**SPANS, ADD: "2.9-"}))["SF501"]
+    assert finding.summary.endswith("its symbols are those of torch 2.9 to 2.15: at::_ops::add(long)")
+
+
+def test_names_that_its_own_package_supplies_are_not_asked_of_torch(tmp_path: Path) -> None:
+    """libtorchaudio.so defines names of torch's namespaces for the modules beside it."""
+    own = "_ZN5torch5audio4initEv"
+    world = torch(World(tmp_path), "2.3.0+cu121")
+    world.wheel("audio", "1", {
+        "audio/libown.so": lib(offers=(own,)),
+        "audio/_C.so": lib(needs=("libown.so", *LINKED), wants=(own, DEVICE + "Ei"), runpath=f"$ORIGIN:{RUNPATH}")})
+    finding = findings(world.opens("audio/_C.so", project="audio").view())["SF501"]
+    assert finding.built_for is not None
+    assert (finding.built_for.torch, finding.built_for.unknown) == (("2.1", "2.2"), ())
+
+
+def test_files_for_several_releases_side_by_side(tmp_path: Path) -> None:
+    world = torch(World(tmp_path), "2.7.0+cu126", device=None)
+    devices = {"22": "Ei", "28": "Eab"}
+    world.wheel("ext", "1", {f"ext/_ops_{minor}.so": lib(
+        needs=("libc10.so",), wants=(DEVICE + device,), runpath=RUNPATH) for minor, device in devices.items()})
+    for minor in devices:
+        world.opens(f"ext/_ops_{minor}.so", project="ext")
+    finding = findings(world.view())["SF501"]
+    assert finding.built_for is not None
+    assert finding.built_for.torch == ("2.1", "2.2")        # of the one that fails first
+
+
+def test_another_processor_was_not_read(tmp_path: Path) -> None:
+    view = flash_attn(torch(World(tmp_path), "2.3.0+cu121"), "2.5.7", DEVICE + "Ei").view()
+    python = view.environment.python
+    assert python is not None
+    elsewhere = replace(view.environment, python=replace(python, platform="linux-aarch64"))
+    finding = findings(replace(view, situation=replace(view.situation, environment=elsewhere)))["SF501"]
+    assert finding.built_for is None
+    assert not any("torch 2.1 to 2.2" in line for line in finding.evidence)
 
 
 def test_a_file_that_nobody_owns(tmp_path: Path) -> None:
@@ -260,7 +393,8 @@ def test_what_comes_of_a_build_for_another_torch_is_told_once(tmp_path: Path) ->
             runpath="$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib")})
         view = world.opens_nothing().opens("torch/lib/libc10_cuda.so", project="torch").opens(
             "torch/lib/libtorch_cpu.so", project="torch").opens(name, project="torchaudio").view()
-        loud = {each.code for each in diagnose(view).findings if each.severity != "note" and each.code < "SF6"}
+        found = diagnose(replace(view, load_books=lambda: BOOKS)).findings
+        loud = {each.code for each in found if each.severity != "note" and each.code < "SF6"}
         assert loud == ({"SF301", "SF504"} if wants == "_ZN3c105ErrorD1Ev" else {"SF501"})
 
 
@@ -273,6 +407,18 @@ def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:
     assert "frobnicate" in finding.summary
     assert any("libc.so.6" in line for line in finding.evidence)
     assert not finding.repairable
+
+
+def test_a_function_of_a_library_that_is_not_linked_against(tmp_path: Path) -> None:
+    """Whose it is, and since when it exists, is in the almanac; that the file must be linked against it is a cure."""
+    almanac = books({}, nvidia=FakeNvidiaBook({"libcublas.so.12": (
+        "nvidia-cublas-cu12", ("12.1.3.1", "12.4.2.65"), {"cublasSgemmGroupedBatched": "12.4.2.65-"})}))
+    world = World(tmp_path).wheel("mine", "1.0", {"mine/_x.so": lib(
+        needs=("libc.so.6",), wants=("cublasSgemmGroupedBatched",))})
+    finding = findings(world.opens("mine/_x.so", project="mine").view(), almanac)["SF503"]
+    assert ("cublasSgemmGroupedBatched is in nvidia-cublas-cu12 from 12.4.2.65 on, not in 12.1.3.1, as a function of "
+            "libcublas.so.12, which it is not linked against") in finding.evidence
+    assert finding.why_not == "it has to be linked against the library that has the symbol"
 
 
 def test_a_library_that_is_found_by_a_way_around_has_its_own_path(tmp_path: Path) -> None:
@@ -331,7 +477,7 @@ def test_no_other_check_says_more_than_a_note(tmp_path: Path, code: str) -> None
         world = World(tmp_path).wheel("mine", "1", {"mine/_x.so": lib(needs=needs, wants=wants)},
                                       requires=("torch",) if code == "SF401" else ())
         world.opens("mine/_x.so", project="mine")
-    found = diagnose(world.view()).findings
+    found = diagnose(world.view(load_books=lambda: BOOKS)).findings
     assert [each.code for each in found if each.severity != "note"] == [code]
 
 
@@ -355,30 +501,35 @@ def test_torchs_own_libraries_are_of_two_builds(tmp_path: Path) -> None:
 
 # --- names ---
 
-@pytest.mark.parametrize(("name", "readable"), [
-    (DEVICE + "Ei", "c10::cuda::SetDevice"), (OPTIONAL, "at::_ops::to_dtype_layout::call"),
-    ("_ZN2at10TensorBaseC1Ev", "at::TensorBase::TensorBase"), ("_ZN3c105ErrorD0Ev", "c10::Error::~Error"),
-    ("_ZNK3c105Error4whatEv", "c10::Error::what"), ("_ZTVN3c105ErrorE", "c10::Error"), ("_Z3foov", "foo"),
-    ("_ZN5torch8autograd4fn_1B5cxx11Ev", "torch::autograd::fn_1"), ("frobnicate", "frobnicate"), ("_Z", "_Z"),
-    ("_ZN", "_ZN"), ("_ZN9999x", "x"), ("_ZNSt6vectorIN3c10", "std::vector"),
+TO_DTYPE = f"{OPTIONAL[:-1]}ENS6_INS5_6LayoutEEENS6_INS5_6DeviceEEENS6_IbEEbbNS6_INS5_12MemoryFormatEEE"
+
+
+@pytest.mark.parametrize(("name", "written"), [
+    (DEVICE + "Ei", "c10::cuda::SetDevice(int)"), (TO_DTYPE, "at::_ops::to_dtype_layout::call(…)"),
+    ("_ZN2at10TensorBaseC1Ev", "at::TensorBase::TensorBase()"), ("frobnicate", "frobnicate"), ("_Z", "_Z"),
+    ("_ZTVN3c105ErrorE", "vtable for c10::Error"),
 ])
-def test_the_readable_part_of_a_name(name: str, readable: str) -> None:
-    assert hint(name) == readable
+def test_a_name_as_people_read_it(name: str, written: str) -> None:
+    assert readable(name) == written
 
 
-def test_string_abi_of_names() -> None:
-    assert string_abi((OLD_CHECK,)) == "old"
-    assert string_abi((NEW_CHECK, DEVICE)) == "new"
-    assert string_abi((NEW_CHECK, OLD_CHECK)) is None
-    assert string_abi((DEVICE, "_ZN3Ssl4Ssl1Ev")) is None
+@pytest.mark.parametrize(("written", "before"), [
+    ("c10::cuda::SetDevice(int)", "c10::cuda::SetDevice"), ("x", "x"), ("f(void (*)(int), g<(int)1>)", "f"),
+    ("c10::Error::what() const", "c10::Error::what"), ("a::operator()(int)", "a::operator()"),
+    ("(anonymous)", "(anonymous)"),
+])
+def test_what_stands_before_the_arguments(written: str, before: str) -> None:
+    assert before_arguments(written) == before
+
+
+def test_the_other_string_of_a_name() -> None:
     assert other_string(OLD_CHECK) == NEW_CHECK
     assert other_string(NEW_CHECK) == OLD_CHECK
     assert other_string(DEVICE) is None
 
 
-def test_minors_of_names() -> None:
-    assert str(minors_of((DEVICE + "Ei",))) == "2.1 to 2.2"
-    assert str(minors_of((DEVICE + "Ei", STD_OPTIONAL))) == "2.2"
-    assert str(minors_of((DEVICE + "Eab",))) == "2.8 or newer"
-    assert minors_of((DEVICE + "Ei", DEVICE + "Ea")) is None
-    assert minors_of(("frobnicate",)) is None
+def test_other_integers_of_a_function() -> None:
+    assert {DEVICE + "Ea", DEVICE + "Eab"} < set(other_numbers(DEVICE + "Ei"))
+    assert DEVICE + "Ei" not in other_numbers(DEVICE + "Ei")
+    assert list(other_numbers(OLD_CHECK)) == []
+    assert list(other_numbers("frobnicate")) == []

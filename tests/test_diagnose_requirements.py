@@ -22,6 +22,7 @@ from stackfix.inspect.machine_records import Undecided
 from stackfix.matrix.libraries import load_libraries
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.needs import load_needs
+from tests.diagnose_books import books
 from tests.diagnose_world import LIBRARIES, World, lib
 
 REAL = load_libraries()
@@ -223,6 +224,24 @@ def test_a_companion_of_another_torch_is_told_with_the_one_that_fits(tmp_path: P
                           "/venv/bin/python -m pip install 'torch==2.5.1'")
     world.wheel("torchvision", "0.19.0", requires=("torch==2.4.0", "numpy"))
     assert told(world) == []
+
+
+@pytest.mark.parametrize(("name", "version", "code"), [("torchvision", "0.20.1", "SF602"), ("timm", "1.0", "SF601")])
+def test_metadata_that_excludes_a_torch_which_symbols_do_not(name: str, version: str, code: str,
+                                                             tmp_path: Path) -> None:
+    """The import works: that is said beside the warning, with the releases that its symbols are those of."""
+    device, files = "_ZN3c104cuda9SetDeviceEa", {"torch/lib/libc10_cuda.so": lib(offers=("_ZN3c104cuda9SetDeviceEa",))}
+    world = torch(World(tmp_path), "2.3.1")
+    world.wheel("torch", "2.3.1", files)
+    world.wheel(name, version, {f"{name}/_C.so": lib(needs=("libc10_cuda.so",), wants=(device,),
+                                                     runpath="$ORIGIN/../torch/lib")}, requires=("torch==2.5.1",))
+    world.opens("torch/lib/libc10_cuda.so", project="torch").opens(f"{name}/_C.so", project=name)
+    view = world.view(REAL, load_books=lambda: books({device: "2.3-2.7"}))
+    found = next(each for each in find_requirement_faults(view)
+                 if isinstance(each, Finding) and each.code == code and name in each.summary)
+    line = ("it is stated to be for torch==2.5.1, its symbols are those of torch 2.3 to 2.7: it can be loaded with "
+            "torch 2.3.1 all the same")
+    assert line in found.evidence
 
 
 def test_what_the_matrix_knows_counts_where_metadata_say_nothing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, LoaderMac
 from stackfix.matrix.libraries import load_libraries
 
 if TYPE_CHECKING:
+    from stackfix.abi.records import Books
     from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
     from stackfix.matrix.records import Matrix, Needs
 
@@ -148,8 +149,8 @@ def simulate(situation: Situation, files: Files, installed: Owners) -> View:
     """The situation with all that its imports open."""
     libraries = load_libraries()
     start, openings = simulate_imports(situation, libraries, files)
-    return View(situation=situation, libraries=libraries, load_matrix=read_matrix, load_needs=read_needs, files=files,
-                installed=installed, start=start, openings=openings)
+    return View(situation=situation, libraries=libraries, load_matrix=read_matrix, load_needs=read_needs,
+                load_books=read_books, files=files, installed=installed, start=start, openings=openings)
 
 
 def read_matrix() -> Matrix:
@@ -164,6 +165,13 @@ def read_needs() -> Needs:
     from stackfix.matrix.needs import load_needs
 
     return load_needs()
+
+
+def read_books() -> Books:
+    """The almanac; each book of it is opened when it is asked."""
+    from stackfix.abi.books import open_books
+
+    return open_books()
 
 
 def read_archs(path: str, root: Root) -> GpuArchs | UnreadableFatbin | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from stackfix.diagnose.abi_marks import alternatives
-from stackfix.diagnose.abi_names import hint, other_string
+from stackfix.diagnose.abi_names import other_numbers, other_string, readable
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.records import LoadedObject, ProcessState
 from stackfix.diagnose.situation import View
@@ -43,10 +42,11 @@ def string_abi_of_torch(view: View, libraries: Iterable[LoadedObject]) -> str | 
 
 def instead(view: View, libraries: Sequence[LoadedObject], missing: Iterable[str]) -> Iterator[str]:
     """One line for each missing name of which torch has another form."""
-    wanted = {name: tuple(filter(None, (*alternatives(name), other_string(name)))) for name in list(missing)[:MOST]}
+    wanted = {name: tuple(filter(None, (other_string(name), *other_numbers(name)))) for name in list(missing)[:MOST]}
     every = [each for others in wanted.values() for each in others]
     there = offered_by(view, libraries, every) if every else frozenset()
     for name, others in wanted.items():
         for each in others:
             if each in there:
-                yield f"torch has {hint(name)} as {each}"
+                as_what = "with the other std::string" if readable(each) == readable(name) else f"as {readable(each)}"
+                yield f"torch has {readable(name)} {as_what} ({each})"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stackfix.diagnose.abi_cures import for_the_extension, for_this_torch, rebuild, with_extension
-from stackfix.diagnose.abi_groups import Extension, asked_of_torch
-from stackfix.diagnose.abi_names import hint
+from stackfix.diagnose.abi_groups import Extension
+from stackfix.diagnose.abi_names import readable
+from stackfix.diagnose.abi_range import told_of_torch
 from stackfix.diagnose.abi_stated import stated_torch
 from stackfix.diagnose.abi_text import (
     culprit_of,
@@ -24,6 +25,7 @@ from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.installed_torch import CPU, InstalledTorch, platform_of
+from stackfix.diagnose.library_symbols import owner_lines
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.situation import View
 
@@ -56,9 +58,10 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.platform == platform_of(view)
             and each.cuda.partition(".")[0] == str(major)]
     better, keep = tuple(for_this_torch(view, extension, torch)), with_extension(extension)
-    stated = tuple(stated_torch(view, extension.distribution, tuple(asked_of_torch(view, extension))))
+    told = told_of_torch(view, extension)
+    stated = tuple(stated_torch(view, extension.distribution))
     back = [f"stackfix lock --torch {each.version} --cuda {each.cuda}{keep}" for each in rows[:1]] or [
-        *for_the_extension(view, extension, stated, torch)]
+        *(each.line for each in for_the_extension(view, extension, stated, told, torch))]
     return make_finding(
         "SF504", severity_of(view, extension),
         summary=f"{extension.label} is built for CUDA {major}, and {torch.name} for CUDA {torch.cuda}",
@@ -67,7 +70,8 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
         symbols=tuple(extension.torch_symbols),
         evidence=(*evidence_of(extension), f"{torch.title}, by {torch.cuda_from}", *file_lines(extension)),
         error=seen_error(extension),
-        cure=(*better, *back, *rebuild(view, extension), NO_LINK),
+        cure=(*(each.line for each in better), *back, *rebuild(view, extension), NO_LINK),
+        installs=tuple(each.install for each in better), built_for=told.record() if told else None,
         why_not=None if better or back else f"no build of {extension.name} for CUDA {torch.cuda_major} is known")
 
 
@@ -135,14 +139,17 @@ def torch_itself(view: View, extension: Extension) -> Finding:
 def unknown_symbol(view: View, extension: Extension) -> Finding:
     """SF503."""
     symbols = (*extension.torch_symbols, *extension.other_symbols)
-    readable = hint(symbols[0])
+    needed = [name for each in extension.files for name in each.elf.needed]
+    known = tuple(owner_lines(view, extension.other_symbols, needed))
     return make_finding(
-        "SF503", severity_of_unknown(view, extension), summary=f"{extension.label} needs {readable}"
+        "SF503", severity_of_unknown(view, extension), summary=f"{extension.label} needs {readable(symbols[0])}"
         + (f" and {len(symbols) - 1} more symbols" if len(symbols) > 1 else "") + ", which no library provides",
         why="No library that it is linked against has the symbol, and none that is loaded before. It was built against "
             "another release of a library, or its maker did not link all that it uses.",
         culprit=culprit_of(view, extension), requester=requester_of(view, extension), symbols=symbols,
-        evidence=(*evidence_of(extension),
+        evidence=(*evidence_of(extension), *known,
                   *(f"{each.path} is linked against: {', '.join(each.elf.needed) or 'nothing'}"
                     for each in extension.files[:2]), *file_lines(extension)),
-        error=seen_error(extension), cure=rebuild(view, extension), why_not="nothing tells who should have the symbol")
+        error=seen_error(extension), cure=rebuild(view, extension),
+        why_not="it has to be linked against the library that has the symbol" if known
+        else "nothing tells who should have the symbol")

@@ -1,4 +1,4 @@
-"""Which torch an extension says that it was built for: in its metadata, its version, its file name, its names."""
+"""Which torch an extension says that it was built for: in its metadata, its version, its file name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stackfix.diagnose.abi_marks import minors_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
@@ -14,6 +13,7 @@ from stackfix.inspect.environment_records import Distribution
 TORCH = re.compile(r"torch\s*\(?\s*((?:===?|~=|!=|<=|>=|<|>)[^;)]*)", re.IGNORECASE)
 IN_NAME = re.compile(r"torch(\d+\.\d+)")                # flash_attn-2.5.7+cu122torch2.2cxx11abiFALSE
 SHORT = re.compile(r"(?:^|[^a-z])pt(\d)(\d{1,2})")      # torch_scatter-2.1.2+pt23cu121
+MOST_PATCHES = 10                                       # torch never had that many of one minor
 STRING_ABI = re.compile(r"cxx11abi(TRUE|FALSE)", re.IGNORECASE)
 
 
@@ -22,20 +22,16 @@ class Stated:
     """One statement about the torch that an extension was built for."""
 
     text: str                       # "its metadata requires torch==2.1.2"
-    torch: str | None               # specifier: "==2.1.2", "==2.2.*"
+    torch: str                      # specifier: "==2.1.2", "==2.2.*"
+    source: str                     # "its metadata", "its file"
 
 
-def stated_torch(view: View, distribution: Distribution | None, names: tuple[str, ...]) -> Iterator[Stated]:
-    """All that tells it, the surest first. `names`: the symbols that the extension's files ask of torch."""
+def stated_torch(view: View, distribution: Distribution | None) -> Iterator[Stated]:
+    """All that states it, the surest first. What its symbols tell is another matter: abi_range."""
     if distribution is not None:
         yield from in_file_name(distribution)
         yield from in_metadata(distribution)
         yield from in_matrix(view, distribution)
-    minors = minors_of(names)
-    if minors is not None:
-        yield Stated(text=f"the names that it asks for are those of torch {minors}: {minors.names[0]}",
-                     torch=",".join((*((f">={minors.first[0]}.{minors.first[1]}",) if minors.first else ()),
-                                     *((f"<{minors.last[0]}.{minors.last[1] + 1}",) if minors.last else ()))))
 
 
 def in_file_name(distribution: Distribution) -> Iterator[Stated]:
@@ -44,7 +40,7 @@ def in_file_name(distribution: Distribution) -> Iterator[Stated]:
     for what, text in (("version", distribution.version), ("file", url.rpartition("/")[2])):
         if match := IN_NAME.search(text) or SHORT.search(text):
             minor = match[1] if "." in match[1] else f"{match[1]}.{match[2]}"
-            yield Stated(text=f"its {what} says torch {minor}: {text}", torch=f"=={minor}.*")
+            yield Stated(text=f"its {what} says torch {minor}: {text}", torch=f"=={minor}.*", source=f"its {what}")
 
 
 def in_metadata(distribution: Distribution) -> Iterator[Stated]:
@@ -53,7 +49,7 @@ def in_metadata(distribution: Distribution) -> Iterator[Stated]:
         text, _, marker = line.partition(";")
         if (match := TORCH.match(text)) and "extra" not in marker:
             specifier = match[1].replace(" ", "")
-            yield Stated(text=f"its metadata requires torch{specifier}", torch=specifier)
+            yield Stated(text=f"its metadata requires torch{specifier}", torch=specifier, source="its metadata")
 
 
 def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:
@@ -68,12 +64,17 @@ def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:
         return
     if row is not None and row.torch is not None and not any(in_metadata(distribution)):
         yield Stated(text=f"{distribution.name} {row.version} is built for torch{row.torch} ({row.source})",
-                     torch=row.torch)
+                     torch=row.torch, source="the matrix")
 
 
 def disagrees(statement: Stated, release: str) -> bool:
     """Whether a statement names another torch than the installed one."""
-    return statement.torch is not None and not admits(statement.torch, release)
+    return not admits(statement.torch, release)
+
+
+def admits_minor(statement: Stated, minor: str) -> bool:
+    """Whether a statement admits some patch release of a minor."""
+    return any(admits(statement.torch, f"{minor}.{patch}") for patch in range(MOST_PATCHES))
 
 
 def stated_string_abi(distribution: Distribution | None) -> str | None:

@@ -28,6 +28,27 @@ class Requester:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Install:
+    """A package that would cure a finding, in one release or any of a range; one of the cures is the command for it."""
+
+    package: str                    # "nvidia-nvjitlink-cu12"
+    manager: str                    # "pip" (any installer of wheels), "conda"
+    specifier: str                  # what the finding asks for: ">=12.4.99"
+    version: str | None             # the release that is named; None: any that the range admits
+    breaks: tuple[str, ...] = ()    # requirements of installed packages that it would not meet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFor:
+    """What its symbols tell of the torch that a compiled package was built for. The verdict is "can load", no more."""
+
+    torch: tuple[str, ...]          # minors that export all that it asks for, oldest first; (): none that was read
+    string_abi: str | None          # its std::string: "old", "new", "both"; None where no name speaks of it
+    index: tuple[str, ...]          # those of `torch` whose wheel on the index has this std::string
+    unknown: tuple[str, ...]        # symbols of torch's that no release which was read exports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that is wrong, or worth knowing, with its root: symptoms of one root are one finding."""
 
@@ -47,6 +68,8 @@ class Finding:
     cure: tuple[str, ...] = ()      # what to do, by hand: commands where one line does it, best first
     repairable: bool = False        # by changes inside the prefix
     why_not: str | None = None      # where not repairable
+    installs: tuple[Install, ...] = ()  # each would do by itself, best first
+    built_for: BuiltFor | None = None   # of the extension that the finding is about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from typing import NoReturn
 
 from stackfix.diagnose.imports_named import NamedRows
 from stackfix.diagnose.imports_open import Opener
@@ -22,7 +23,6 @@ from stackfix.diagnose.situation import Opening, Situation, View
 from stackfix.inspect.environment_records import Owner
 from stackfix.inspect.records import ElfObject, FileAt, Files
 from stackfix.matrix.library_records import Libraries
-from stackfix.matrix.records import Matrix
 
 OF_TORCH = ("libtorch", "libc10")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"
@@ -178,11 +178,11 @@ class NoOwners:
 
 def cuda_of_torch(situation: Situation, libraries: Libraries, files: Files) -> str | None:
     """The CUDA that the environment's torch was built for: "12.1", "cpu"; None where it is unknown."""
-    def no_matrix() -> Matrix:
-        raise LookupError("the CUDA of torch is told by its files, not by the matrix")
+    def nothing() -> NoReturn:
+        raise LookupError("the CUDA of torch is told by its files, not by the matrix or the almanac")
 
-    view = View(situation=situation, libraries=libraries, load_matrix=no_matrix, files=files, installed=NoOwners(),
-                start=ProcessState(), openings=())
+    view = View(situation=situation, libraries=libraries, load_matrix=nothing, load_books=nothing, files=files,
+                installed=NoOwners(), start=ProcessState(), openings=())
     found = installed_torch(view)
     return found.cuda if found else None
 

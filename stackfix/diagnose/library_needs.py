@@ -1,21 +1,21 @@
-"""Which version of a library its consumer needs: by a pin, a rule of the matrix, the toolkit of both, or a symbol."""
+"""Which version of a library its consumer needs: by a pin, its symbols, a rule of the matrix, the toolkit of both."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import newest_suffix
 from stackfix.diagnose.imports_projects import NAME, SEPARATORS
+from stackfix.diagnose.library_symbols import demand_of_fault, since_text, specifier_of
 from stackfix.diagnose.provenance import owner_of
 from stackfix.diagnose.releases import CLAUSE, admits, admits_clause, release_of
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Owner
 from stackfix.matrix.records import ToolkitComponent
 
-EXACT, OF_CUDA = re.compile(r"==(\d+(?:\.\d+)*)"), re.compile(r"-cu\d\d$")
 SPECIFIER = re.compile(r"[A-Za-z0-9._-]+\s*(?:\[[^\]]*\])?\s*\(?\s*([^;)]*)")
 
 
@@ -29,60 +29,48 @@ class Need:
     too_new: bool                   # what is installed is above the range, not below
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownGood:
-    """One release that fits, and how that is known."""
-
-    version: str                    # "12.1.105"
-    why: str                        # "CUDA 12.1.1 has it beside nvidia-cusparse-cu12 12.1.0.106"
-
-
-def known_good(view: View, fault: Fault, provider: Owner, need: Need) -> KnownGood | None:
-    """The release to install: what an installed package pins, else the one of the requester's own toolkit."""
-    for each in view.distributions.values():
-        for line in each.requires:
-            name, specifier = parsed(line)
-            pin = EXACT.fullmatch(specifier)
-            if name == provider.name and pin and admits(need.specifier, pin[1]):
-                return KnownGood(version=pin[1], why=f"{each.name} {each.version} pins it")
-    for consumer in consumers_of(view, fault):
-        for one in beside(view, consumer, provider):
-            if EXACT.fullmatch(f"=={one.version}") and admits(need.specifier, one.version):
-                return KnownGood(version=one.version,
-                                 why=f"CUDA {one.toolkit} has it beside {consumer.name} {consumer.version}")
-    return None
-
-
-def bounded(provider: Owner, specifier: str) -> str:
-    """A range that stays within the major which is installed: where only the least is known, and the name is of any."""
-    release = release_of(provider.version)
-    if release is None or not re.fullmatch(r">=?[\d.]+", specifier) or OF_CUDA.search(provider.name):
-        return specifier
-    least = release_of(specifier.lstrip(">=")) or release
-    return f"{specifier},<{max(least[0], release[0]) + 1}"
-
-
 def consumers_of(view: View, fault: Fault) -> tuple[Owner, ...]:
     """Packages of those who need it, each once."""
     return tuple(dict.fromkeys(filter(None, (owner_of(view, each.path, each.real_path) for each in fault.requesters))))
 
 
 def find_needs(view: View, fault: Fault, provider: Owner) -> Iterator[Need]:
-    """Ranges that the provider's version is not in, the surest first."""
+    """Ranges that the provider's version is not in, the surest first. Symbols that are known make guesses needless."""
     consumers = consumers_of(view, fault)
-    for find in (by_pins, by_rules, by_toolkit):
-        for consumer in consumers:
-            for need in find(view, consumer, provider):
-                if not admits(need.specifier, provider.version):
-                    yield need
-    by_name = by_suffix(fault, provider)
-    if by_name is not None and not admits(by_name.specifier, provider.version):
-        yield by_name
+    yield from outside(provider, (need for each in consumers for need in by_pins(view, each, provider)))
+    shown = tuple(outside(provider, by_symbols(view, fault, provider)))
+    yield from shown
+    if shown:
+        return
+    for find in (by_rules, by_toolkit):
+        yield from outside(provider, (need for each in consumers for need in find(view, each, provider)))
+    yield from outside(provider, by_suffix(fault, provider))
+
+
+def outside(provider: Owner, needs: Iterable[Need]) -> Iterator[Need]:
+    """Those that the provider's version does not meet."""
+    for need in needs:
+        if not admits(need.specifier, provider.version):
+            yield need
+
+
+def by_symbols(view: View, fault: Fault, provider: Owner) -> Iterator[Need]:
+    """The versions that export what is missing, as the almanac has read them."""
+    found = demand_of_fault(view, fault, provider)
+    if found is None or not specifier_of(found.bounds):
+        return
+    bounds = found.bounds
+    need = need_of(specifier_of(bounds), provider, "", "the almanac of exported symbols")
+    names = bounds.high if need.too_new else bounds.low
+    known = next((each for name in fault.symbols if name in names
+                  for each in view.books.nvidia.since(fault.name, name) if each.package == bounds.package), None)
+    if known is not None:
+        yield replace(need, why=f"{since_text(known)}; {provider.version} is installed")
 
 
 def by_rules(view: View, consumer: Owner, provider: Owner) -> Iterator[Need]:
     """Needs that no metadata states, from matrices/rules.toml."""
-    for rule in view.matrix.rules:
+    for rule in view.needs.rules:
         if rule.package == consumer.name and admits(rule.versions, consumer.version):
             name, specifier = parsed(rule.needs)
             if name == provider.name and specifier:
@@ -118,15 +106,15 @@ def beside(view: View, consumer: Owner, provider: Owner) -> Iterator[ToolkitComp
     yield from sorted(found, key=lambda each: release_of(each.toolkit) or (), reverse=True)
 
 
-def by_suffix(fault: Fault, provider: Owner) -> Need | None:
+def by_suffix(fault: Fault, provider: Owner) -> Iterator[Need]:
     """The version that symbols end in, where the library counts its versions like CUDA: nvJitLink does."""
     wanted = newest_suffix(fault.symbols)
     release = release_of(provider.version)
     if wanted is None or release is None or release[0] != wanted[0]:
-        return None
+        return
     name = next(each for each in fault.symbols if each.endswith(f"_{wanted[0]}_{wanted[1]}"))
     least = f"{wanted[0]}.{wanted[1]}"
-    return need_of(f">={least}", provider, f"{name} came with {least}", "the symbol's name")
+    yield need_of(f">={least}", provider, f"{name} came with {least}", "the symbol's name")
 
 
 def need_of(specifier: str, provider: Owner, why: str, source: str) -> Need:

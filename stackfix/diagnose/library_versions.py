@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import (
@@ -11,6 +12,7 @@ from stackfix.diagnose.faults_text import (
     found_line,
     lacks,
     level_of,
+    limited,
     needs_lines,
     offer_text,
     placed,
@@ -18,9 +20,11 @@ from stackfix.diagnose.faults_text import (
     who_needs,
 )
 from stackfix.diagnose.faults_verdict import Copy, Verdict, verdicts
-from stackfix.diagnose.finding_records import Culprit, Finding
+from stackfix.diagnose.finding_records import Culprit, Finding, Install
 from stackfix.diagnose.install_lines import install_line, reinstall, update_line
-from stackfix.diagnose.library_needs import Need, askers, bounded, find_needs, known_good
+from stackfix.diagnose.library_choice import bounded, known_good
+from stackfix.diagnose.library_needs import Need, askers, find_needs
+from stackfix.diagnose.library_symbols import contradiction, demand_of_all, specifier_of
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.missing_carriers import gone_files
 from stackfix.diagnose.missing_foreign import stand_in
@@ -53,6 +57,7 @@ def unfit(view: View, verdict: Verdict) -> Finding:
     if changed is not None:             # the version is that of the file which is not there: it tells nothing
         needs = [each for each in needs if not each.too_new]
     need = needs[0] if needs else None
+    install = choose(view, fault, owner, need) if owner and need else None
     what = f"{owner.name} {owner.version}" if owner else placed(view, copy.path)
     too_new = need is not None and need.too_new
     verdict_text = f"is too {'new' if too_new else 'old'} for" if need else "does not have what is needed by"
@@ -66,7 +71,7 @@ def unfit(view: View, verdict: Verdict) -> Finding:
         why=why(view, verdict, need, owner, changed),
         culprit=Culprit(path=copy.path, package=named(owner)), requester=consumer, symbols=fault.symbols,
         evidence=tuple(evidence(view, verdict, copy, owner, needs)), error=fault.failure.message(),
-        cure=cures(view, fault, owner, need, copy),
+        cure=cures(view, owner, copy, install), installs=(install.record,) if install else (),
         why_not=None if owner else "no package of the environment has the file",
     )
 
@@ -94,29 +99,61 @@ def evidence(view: View, verdict: Verdict, copy: Copy, owner: Owner | None, need
         yield offers
     yield from dict.fromkeys(f"{each.source}: {each.why}" for each in needs)
     if owner is not None:
+        yield from demanded(view, verdict.fault, owner)
         yield from dict.fromkeys(askers(view, owner))
 
 
-def cures(view: View, fault: Fault, owner: Owner | None, need: Need | None, copy: Copy) -> tuple[str, ...]:
+def demanded(view: View, fault: Fault, owner: Owner) -> Iterator[str]:
+    """Which versions have all that any file of the environment asks of the library."""
+    everyone = demand_of_all(view, fault, owner)
+    if everyone is not None and not everyone.bounds.versions:
+        yield contradiction(everyone)
+    elif everyone is not None and specifier_of(everyone.bounds):
+        yield (f"{everyone.bounds.package}{specifier_of(everyone.bounds)} has all that is asked of it, by "
+               f"{limited([who for who, names in everyone.by.items() if names])}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What to install, and why in that release."""
+
+    record: Install
+    why: str | None
+
+
+def choose(view: View, fault: Fault, owner: Owner, need: Need) -> Choice:
+    """The version that cures the finding, and what would mind it; of conda a range: a channel may have others."""
+    known = known_good(view, fault, owner, need) if owner.manager != "conda" else None
+    specifier = need.specifier if known else bounded(owner, range_for_all(view, fault, owner) or need.specifier)
+    version = known.version if known else specifier.lstrip("<>=~!").partition(",")[0].removesuffix(".*")
+    against = dict.fromkeys(line for line in askers(view, owner) if refuses(line, owner, version))
+    return Choice(why=known.why if known else None, record=Install(
+        package=owner.name, manager=owner.manager, specifier=specifier, version=known.version if known else None,
+        breaks=tuple(against)))
+
+
+def range_for_all(view: View, fault: Fault, owner: Owner) -> str | None:
+    """The versions that have all that any file of the environment asks of the library, where the almanac tells."""
+    everyone = demand_of_all(view, fault, owner)
+    return specifier_of(everyone.bounds) or None if everyone is not None and everyone.bounds.versions else None
+
+
+def cures(view: View, owner: Owner | None, copy: Copy, install: Choice | None) -> tuple[str, ...]:
     """Commands that bring the library to the needed version."""
     if owner is None:
         return (f"replace {copy.path} by a version that has the symbols; no package of the environment owns it",)
-    if need is None:
+    if install is None:
         return (reinstall(view, owner) if fault_of_file(view, copy) else update_line(view, owner),)
-    known = known_good(view, fault, owner, need)
-    specifier = f"=={known.version}" if known else bounded(owner, need.specifier)
-    against = [line for line in askers(view, owner) if refuses(line, owner, need)]
-    return (install_line(view, owner, f"{owner.name}{specifier}") + (f"  # {known.why}" if known else ""),
-            *(f"pip will warn that {each}" for each in dict.fromkeys(against)))
+    record = install.record
+    specifier = f"=={record.version}" if record.version else record.specifier
+    return (install_line(view, owner, f"{owner.name}{specifier}") + (f"  # {install.why}" if install.why else ""),
+            *(f"pip will warn that {each}" for each in record.breaks))
 
 
-def refuses(line: str, owner: Owner, need: Need) -> bool:
-    """Whether a requirement admits what is installed and not what is needed."""
+def refuses(line: str, owner: Owner, version: str) -> bool:
+    """Whether a requirement admits what is installed and not what is to be."""
     specifier = line.partition(f"requires {owner.name}")[2]
-    if "=" not in specifier:
-        return False
-    least = need.specifier.lstrip("<>=~!").partition(",")[0].removesuffix(".*")
-    return admits(specifier, owner.version) and not admits(specifier, least)
+    return "=" in specifier and admits(specifier, owner.version) and not admits(specifier, version)
 
 
 def fault_of_file(view: View, copy: Copy) -> FileFault | None:

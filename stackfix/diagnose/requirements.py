@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stackfix.diagnose.abi_told import working_lines
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import check_line, install_line
 from stackfix.diagnose.make_finding import make_finding
@@ -52,6 +53,8 @@ def of_stack(view: View, stack: Stack, unmet: Unmet) -> Finding:
         evidence.append(f"{found.metadata}: {found.version}, installed by {found.installer or found.manager}")
     if shown:
         evidence.append(f"the loader shows what comes of it: {shown}")
+    elif line.name == "torch" and found:
+        evidence += working_lines(view, by.name, asked)
     return make_finding(
         "SF601", severity, level=stack.level(line.name),
         summary=f"{named(by)} requires {cut(asked)}, and {is_there}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.diagnose.abi_told import working_lines
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.installed_torch import CPU, VARIANT, InstalledTorch, installed_torch
@@ -62,6 +63,8 @@ def of_torch(view: View, stack: Stack, torch: InstalledTorch, distribution: Dist
     evidence = [source, f"{view.distributions['torch'].metadata}: {torch.version}"]
     if shown:
         evidence.append(f"the loader shows what comes of it: {shown}")
+    else:
+        evidence += working_lines(view, distribution.name, f"torch{wanted}")
     return make_finding(
         "SF602", "note" if shown else "warning",
         summary=f"{named(distribution)} is for torch{wanted}, and torch {torch.version} is installed",

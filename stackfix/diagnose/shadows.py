@@ -23,6 +23,7 @@ from stackfix.diagnose.faults_text import (
 from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.install_lines import export_line, update_line
+from stackfix.diagnose.library_symbols import since_lines
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD, Provenance, folder_of, named, owner_of, trace
 from stackfix.diagnose.records import BadLibrary, FoundVia
@@ -106,6 +107,7 @@ def evidence(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
         yield found_line(view, verdict.loser, "has all of it" if whole else "can be loaded")
     elif verdict.regular is not None:
         yield found_line(view, verdict.regular, "lacks it too" if lacking(verdict) else "lacks what is needed")
+    yield from since_lines(view, fault.name, lacking(verdict))
     yield from cause.lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from stackfix.diagnose.loader import candidates
 from stackfix.diagnose.records import Candidate, LoadOutcome, OpenLibrary, ProcessState
@@ -16,6 +16,9 @@ from stackfix.inspect.machine_records import Machine
 from stackfix.inspect.records import Files, LoaderEnvironment
 from stackfix.matrix.library_records import Libraries, LibraryFamily
 from stackfix.matrix.records import Matrix, Needs
+
+if TYPE_CHECKING:
+    from stackfix.abi.records import Books
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,7 @@ class View:
     situation: Situation
     libraries: Libraries
     load_matrix: Callable[[], Matrix]   # read only when a check needs it
+    load_books: Callable[[], Books]     # the almanac: opened only where symbols are missing
     files: Files
     installed: Owners
     start: ProcessState             # the interpreter, before any import
@@ -81,6 +85,10 @@ class View:
         if self.load_needs is not None and "matrix" not in vars(self):
             return self.load_needs()
         return Needs(companions=self.matrix.companions, rules=self.matrix.rules)
+
+    @cached_property
+    def books(self) -> Books:
+        return self.load_books()
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
