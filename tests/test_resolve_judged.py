@@ -106,6 +106,13 @@ def test_of_a_torch_that_was_not_read_nothing_is_said(tmp_path: Path) -> None:
     assert pins(lock(asked("audio", torch="==2.3.1"), world(), matrix=OPEN, books=known))["audio"] == "2.0"
 
 
+def test_of_an_older_patch_only_what_was_disproved(tmp_path: Path) -> None:
+    request = asked("audio", torch="==2.3.0")
+    for disproved, version in (((), "2.0"), (("2.3",), "1.0")):
+        known = read(tmp_path, audio("2.4", disproved=disproved))
+        assert pins(lock(request, world(), matrix=OPEN, books=known))["audio"] == version
+
+
 def others(tmp_path: Path, *verdicts: str, machine: str = "x86_64") -> Lock:
     """Other wheels of the release were read than the one that the target takes."""
     known = read(tmp_path, *(

@@ -82,9 +82,13 @@ def _against(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
 
 def _of_minor(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
     minor = query.minor_of(build.version)
-    minors = [release.minor for release in books.torch.releases]
-    if minor in wheel.torch or minor not in minors:
+    if minor in wheel.torch:
         return ""
+    newest = {release.minor: release.version for release in books.torch.releases}
+    # An older patch may have what the newest has no more: of it the wheel says so only where `disproved` names it.
+    if minor not in newest or (newest[minor] != build.version and minor not in wheel.disproved):
+        return ""
+    minors = list(newest)
     if wheel.torch:
         able = f"its symbols can load with torch {versions_text(list(wheel.torch), minors[::-1])} only"
     else:
