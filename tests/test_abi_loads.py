@@ -6,12 +6,15 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from stackfix.abi.book import open_torch_book
 from stackfix.abi.can_load import can_load
+from stackfix.abi.flavour import TAGGED, name_flavour
+from stackfix.abi.mangled import neutral
 from stackfix.abi.records import Compiled, TorchBook
 from stackfix.abi.torch_range import torch_range
 from stackfix.inspect.compiled import read_file
@@ -32,6 +35,7 @@ namespace c10 {
 struct Error { virtual ~Error(); int code; };
 #ifdef WITH_STRING
 void fail(const char* file, int line, const std::string& text);
+std::string name_of(int n);
 #endif
 const char* plain(int n);
 namespace cuda { void SetDevice(DEVICE device EXTRA); }
@@ -46,6 +50,7 @@ TORCH = """
 namespace c10 {
 Error::~Error() {}
 void fail(const char*, int, const std::string& text) { throw text; }
+std::string name_of(int n) { return std::string(n, 'x'); }
 const char* plain(int n) { return n ? "a" : "b"; }
 namespace cuda { void SetDevice(DEVICE EXTRA) {} }
 }
@@ -75,6 +80,7 @@ EXTENSIONS = {
     "plain": 'extern "C" const char* go() { return c10::plain(at::empty(3)); }',
     "device": 'extern "C" void go() { c10::cuda::SetDevice(1 MORE); }',
     "string": '#define WITH_STRING\n#include "torch.h"\nextern "C" void go() { c10::fail("f", 1, std::string("x")); }',
+    "returned": '#define WITH_STRING\n#include "torch.h"\nextern "C" int go() { return c10::name_of(2).size(); }',
     "error": 'struct Mine : c10::Error {}; extern "C" void* go() { return new Mine; }',
     "context": 'extern "C" int go(at::Context* c) { return c->preferred(); }',
     "shim": 'extern "C" int go() { return aoti_torch_size(2); }',
@@ -122,7 +128,8 @@ class Workshop:
     def make_book(self) -> TorchBook:
         names = {version: self.exports(version) for version in TORCHES}
         releases = (("2.3", "2.3.1", "old", ()), ("2.4", "2.4.1", "old", ("2.4.0",)), ("2.5", "2.5.1", "new", ()))
-        rows = [(name, minor, ("libc10.so",)) for minor, version, _, _ in releases for name in names[version]]
+        rows = [(row, minor, ("libc10.so",)) for minor, version, _, _ in releases for name in names[version]
+                for row in (name, *tagged(name))]
         patches = [*(("2.4.0", "+", name, "libc10.so") for name in sorted(names["2.4.0"] - names["2.4.1"])),
                    *(("2.4.0", "-", name, "libc10.so") for name in sorted(names["2.4.1"] - names["2.4.0"]))]
         return open_torch_book(write_book(self.folder, rows, releases=releases, patches=patches))
@@ -145,6 +152,13 @@ class Workshop:
             return None
         assert "undefined symbol: " in done.stdout, done.stdout
         return done.stdout.rpartition("undefined symbol: ")[2].strip()
+
+
+def tagged(name: str) -> Iterator[str]:
+    """The row that a generator adds for a function that returns the new string and takes none."""
+    key = neutral(name)
+    if key != name and name_flavour(key) is None:
+        yield key + TAGGED
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +189,8 @@ def test_the_verdict_is_that_of_the_real_loader(workshop: Workshop, name: str, v
     ("device", "2.5.1", ("2.5",), ("2.5",)),
     ("string", "2.3.1", ("2.3", "2.4", "2.5"), ("2.3", "2.4")),
     ("string", "2.5.1", ("2.3", "2.4", "2.5"), ("2.5",)),
+    ("returned", "2.3.1", ("2.3", "2.4", "2.5"), ("2.3", "2.4")),
+    ("returned", "2.5.1", ("2.3", "2.4", "2.5"), ("2.5",)),
     ("late", "2.5.1", ("2.5",), ("2.5",)),
     ("nothing", "2.3.1", ("2.3", "2.4", "2.5"), ("2.3", "2.4", "2.5")),
     ("context", "2.4.0", (), ()),

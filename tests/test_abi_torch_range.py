@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stackfix.abi.book import open_torch_book
 from stackfix.abi.can_load import can_load
+from stackfix.abi.flavour import TAGGED
 from stackfix.abi.records import CompiledFile, TorchBook, TorchRange
 from stackfix.abi.torch_range import torch_range
 from stackfix.errors import BadInput
 from stackfix.inspect.plain import from_json, to_json
-from tests.abi_small import compiled, write_book
+from tests.abi_small import RELEASES, compiled, write_book
 
 SET_I = "_ZN3c104cuda9SetDeviceEi"
 SET_A = "_ZN3c104cuda9SetDeviceEa"
@@ -140,6 +143,25 @@ def test_the_string_abi_is_an_axis_of_its_own(book: TorchBook, names: tuple[str,
                                               index: tuple[str, ...]) -> None:
     answer = found(book, compiled(*names))
     assert (answer.minors, answer.string_abi, answer.index_minors) == (ALL, flavour, index)
+
+
+def test_a_function_that_returns_a_string_has_another_name_in_a_wheel_with_the_new_one(tmp_path: Path) -> None:
+    late, returns = "_ZN3c104lateEv", "_ZNK3c106Device3strEv"
+    book = open_torch_book(write_book(tmp_path, [
+        (returns, "2.3-", ("libc10.so",)), (returns + TAGGED, "2.7-", ("libc10.so",)),
+        (late, "2.6-", ("libc10.so",)), (late + TAGGED, "2.8", ("libc10.so",))], releases=(
+            *RELEASES, ("2.8", "2.8.0", "new", ()))))
+    old = found(book, compiled(returns))
+    assert (old.minors, old.string_abi, old.index_minors) == ((*ALL, "2.8"), "old", ("2.3", "2.4", "2.5", "2.6"))
+    new = found(book, compiled("_ZNK3c106Device3strB5cxx11Ev"))
+    assert (new.minors, new.string_abi, new.index_minors) == ((*ALL, "2.8"), "new", ("2.7", "2.8"))
+    assert can_load([compiled(returns)], book, "2.7.1").other_string == (returns,)
+    assert can_load([compiled(returns)], book, "2.6.0").verdict == "can load"
+    # in 2.7 it returned something else: the name without the tag is there whatever the string
+    changed = found(book, compiled(late))
+    assert (changed.minors, changed.string_abi, changed.index_minors) == (("2.6", "2.7", "2.8"), None, ("2.6", "2.7"))
+    assert can_load([compiled(late)], book, "2.7.1").verdict == "can load"
+    assert can_load([compiled(late)], book, "2.8.0").verdict == "cannot load"
 
 
 # --- the rest of the record ---------------------------------------------------------------------------------------

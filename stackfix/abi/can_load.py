@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from stackfix.abi.flavour import NEW
 from stackfix.abi.records import BookRelease, CompiledFile, LoadVerdict, TorchBook
-from stackfix.abi.torch_asked import Asked, Patch, asked_of, only_in_cuda, patch_of
+from stackfix.abi.torch_asked import Asked, Patch, asked_of, only_in_cuda, patch_of, string_abi_of
 from stackfix.errors import BadInput
 
 CAN, CANNOT, UNDECIDED = "can load", "cannot load", "cannot tell"
@@ -36,11 +37,13 @@ def can_load(files: Sequence[CompiledFile], book: TorchBook, release: str, *, st
     if string_abi is None and "+" not in release and read_machine and compared.why is None:
         string_abi = compared.release.string_abi
     other = of_other_string(asked, string_abi)
+    if string_abi == NEW and compared.why is None:
+        other |= {each.name for each in asked if compared.release.minor in each.tagged}
     absent = {each.name for each in asked if not compared.patch.has(each, compared.release.minor)}
     only_cuda = {each.name for each in only_in_cuda(asked, book)} if is_without_cuda(release, cuda) else set[str]()
     lacks = [each for each in asked if each.name in absent | other | only_cuda]
     why = None if not asked or other else compared.why or (None if read_machine else "machine")
-    if why is None and not lacks and string_abi is None and any(each.flavour for each in asked):
+    if why is None and not lacks and string_abi is None and string_abi_of(asked, book):
         why = "string-abi"
     return LoadVerdict(
         release=release, verdict=UNDECIDED if why else CANNOT if lacks else CAN, read=compared.patch.version, why=why,

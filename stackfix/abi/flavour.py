@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 
 OLD, NEW, BOTH = "old", "new", "both"
+# Behind a key in the almanac: the minors of which a wheel with the new string has the name with a tag that the key lost
+TAGGED = "@string"
 IN_NEW = re.compile(r"7__cxx11|B5cxx11")
 # Digits that begin no identifier: substitutions, template parameters, literals, bounds, vectors, offsets of thunks
 SKIPPED = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?[0-9]+E|[AU][0-9]+_|Dv[0-9]+_|[hv]n?[0-9]+_(?:n?[0-9]+_)?"
@@ -51,4 +53,4 @@ def speaks_of_old(name: str) -> bool:
     return False
 
 
-__all__ = ["BOTH", "NEW", "OLD", "name_flavour", "string_flavour"]
+__all__ = ["BOTH", "NEW", "OLD", "TAGGED", "name_flavour", "string_flavour"]

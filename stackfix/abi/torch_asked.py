@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from stackfix.abi.flavour import name_flavour
+from stackfix.abi.flavour import NEW, OLD, TAGGED, name_flavour, string_flavour
 from stackfix.abi.mangled import demangle, neutral
 from stackfix.abi.names import is_torch_library, is_torch_symbol
 from stackfix.abi.records import CompiledFile, Deciding, PatchException, TorchBook
@@ -26,6 +26,7 @@ class Asked(NamedTuple):
     key: str                        # without what tells the two kinds of std::string apart
     flavour: str | None             # "old" or "new", where the name tells
     minors: tuple[str, ...]         # that export it
+    tagged: tuple[str, ...]         # of a name without a tag: minors whose wheels with the new string have it tagged
 
     def deciding(self) -> Deciding:
         """As a reason."""
@@ -44,8 +45,25 @@ def names_asked(files: Iterable[CompiledFile]) -> dict[str, str]:
 
 def asked_of(files: Iterable[CompiledFile], book: TorchBook) -> list[Asked]:
     """The names that count, with what the almanac has of them."""
-    return [Asked(name, path, neutral(name), name_flavour(name), book.minors(name))
-            for name, path in names_asked(files).items()]
+    found = list[Asked]()
+    for name, path in names_asked(files).items():
+        key, flavour = neutral(name), name_flavour(name)
+        plain = flavour is None and name.startswith("_Z")
+        found.append(Asked(name, path, key, flavour, book.minors(name), book.minors(key + TAGGED) if plain else ()))
+    return found
+
+
+def string_abi_of(asked: Sequence[Asked], book: TorchBook) -> str | None:
+    """The std::string of what is asked for: "old", "new", "both"; None where nothing tells.
+
+    A name without a tag tells where each wheel that has the new string and the function has it with the tag.
+    """
+    told = string_flavour(each.name for each in asked)
+    if told is None:
+        new = {release.minor for release in book.releases if release.string_abi == NEW}
+        if any(each.tagged and new.intersection(each.minors) <= set(each.tagged) for each in asked):
+            return OLD
+    return told
 
 
 def is_linked(files: Sequence[CompiledFile]) -> bool:
@@ -81,4 +99,4 @@ def patch_of(version: str, exceptions: Iterable[PatchException]) -> Patch:
                  frozenset(each.key for each in kept if not each.exported))
 
 
-__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of"]
+__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of", "string_abi_of"]

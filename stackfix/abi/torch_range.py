@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from stackfix.abi.can_load import can_load
-from stackfix.abi.flavour import string_flavour
-from stackfix.abi.records import CompiledFile, Deciding, PatchException, TorchBook, TorchRange
-from stackfix.abi.torch_asked import Asked, asked_of, is_linked, only_in_cuda, patch_of
+from stackfix.abi.flavour import NEW
+from stackfix.abi.records import BookRelease, CompiledFile, Deciding, PatchException, TorchBook, TorchRange
+from stackfix.abi.torch_asked import Asked, asked_of, is_linked, only_in_cuda, patch_of, string_abi_of
 
 
 def torch_range(files: Sequence[CompiledFile], book: TorchBook) -> TorchRange | None:
@@ -24,18 +24,24 @@ def torch_range(files: Sequence[CompiledFile], book: TorchBook) -> TorchRange | 
     counted = [each for each in asked if each.minors or each.key in had_once]
     known = tuple(minor for minor in minors if all(minor in each.minors for each in counted))
     fitting = () if unknown else known
-    flavour = string_flavour(each.name for each in asked)
+    flavour = string_abi_of(asked, book)
     floor, ceiling = bounds(counted, known, minors)
     return TorchRange(
         asked=len(asked), minors=fitting, known=known, string_abi=flavour,
         index_minors=tuple(release.minor for release in book.releases
-                           if release.minor in fitting and flavour in {None, release.string_abi}),
+                           if release.minor in fitting and has_string_of(release, asked, flavour)),
         floor=floor, ceiling=ceiling, unknown=tuple(each.deciding() for each in unknown),
         exceptions=tuple(each for each in lacking if minor_of(each.version) in fitting),
         patches=() if unknown else tuple(each for each in patches if minor_of(each) not in fitting),
         cuda_torch=any(only_in_cuda(asked, book)),
         stable=bool(asked) and not any(each.name.startswith("_Z") for each in asked),
     )
+
+
+def has_string_of(release: BookRelease, asked: Iterable[Asked], flavour: str | None) -> bool:
+    """Whether the wheel that was read of a minor has the std::string that is asked for."""
+    return flavour in {None, release.string_abi} and not (
+        release.string_abi == NEW and any(release.minor in each.tagged for each in asked))
 
 
 def bounds(asked: Sequence[Asked], fitting: Sequence[str],
