@@ -97,6 +97,15 @@ def test_of_a_consumer_that_nobody_read_what_its_neighbours_agree_on(newer: str,
     assert limits_of(NO_RULES, known.nvidia, "nvidia-cusparse-cu12", "12.1.0.111") == ()
 
 
+def test_a_consumer_that_nobody_read_is_told(tmp_path: Path) -> None:
+    known = books(tmp_path, nvjitlink(), cusparse(v12_0_0=("base",), v12_1_0_100=(f"{SYMBOL}_12_1",)))
+    found = lock(asked(torch="==2.3.1"), matrix=NO_RULES, books=known)
+    [note] = [note for note in found.notes if "nobody read what" in note]
+    assert note.startswith(f"nobody read what nvidia-cusparse-cu12 12.1.0.106 uses of {JITLINK} 12.1.105")
+    assert f"nvidia-cusparse-cu12 12.1.0.100 needs {JITLINK}>=12.1.55" in note
+    assert not any("nobody read" in note for note in lock(asked(torch="==2.3.1"), books=known).notes)
+
+
 def test_names_that_no_read_version_has_decide_nothing(tmp_path: Path) -> None:
     known = books(tmp_path, nvjitlink(), cusparse(v12_1_0_106=("madeUpName",)))
     assert limits_of(NO_RULES, known.nvidia, "nvidia-cusparse-cu12", "12.1.0.106") == ()

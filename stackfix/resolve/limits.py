@@ -80,6 +80,16 @@ def limits_of(matrix: Matrix, book: NvidiaBook | None, package: str, version: st
     return (*by_symbols.values(), *others)
 
 
+def of_the_nearest(book: NvidiaBook, package: str, version: str) -> tuple[str, tuple[Limit, ...]] | None:
+    """For a consumer's release that nobody read, what the read one next below (else the oldest) needs. None: it was."""
+    wanted = parse_version(version)
+    known = [(parsed, text) for text in book.consumer_versions(package) if (parsed := parse_version(text)) is not None]
+    if wanted is None or not known or any(parsed == wanted for parsed, _ in known):
+        return None
+    nearest = max((entry for entry in known if entry[0] < wanted), default=min(known))[1]
+    return nearest, tuple(_of_uses(book, package, nearest, book.uses(package, nearest)))
+
+
 def _symbol_limits(book: NvidiaBook, package: str, version: str) -> Iterator[Limit]:
     """One limit for each library wheel that not every read version of suffices."""
     uses = book.uses(package, version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from packaging.specifiers import SpecifierSet
 
@@ -10,7 +10,7 @@ from stackfix.matrix import query
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.judged import cannot_load, judgements
-from stackfix.resolve.limits import SYMBOLS, Limit
+from stackfix.resolve.limits import SYMBOLS, Limit, of_the_nearest
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise, pins_exactly
 from stackfix.resolve.question import TORCH
@@ -75,19 +75,34 @@ def library_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
                     f"{need.name} {closure.chosen[need.name].text} was chosen by symbols: {candidate.label} needs"
                     f" {rule.needs}, {rule.why}"
                 )
-        for name, limit in limits.items():
-            yield from _undecided(closure, candidate, limit, [need for need in needs if need.name == name])
+        # what its own metadata pins is its makers' word, and no guess
+        pinned = {n.name for n in needs if not isinstance(n.origin, FromRule) and pins_exactly(n.specifier)}
+        for limit in limits.values():
+            if limit.name not in pinned:
+                yield from _undecided(closure, candidate, limit)
+        yield from _unread(evidence, closure, candidate, pinned | limits.keys())
 
 
-def _undecided(closure: Closure, candidate: Candidate, limit: Limit, needs: list[Need]) -> Iterator[str]:
-    """That it is not known whether a library suffices. What the metadata pins is its makers' word, and no guess."""
+def _undecided(closure: Closure, candidate: Candidate, limit: Limit) -> Iterator[str]:
+    """That it is not known whether a library suffices."""
     other = closure.chosen.get(limit.name)
-    pinned = any(pins_exactly(need.specifier) for need in needs if not isinstance(need.origin, FromRule))
-    if other is not None and not pinned and limit.undecided(other.version):
+    if other is not None and limit.undecided(other.version):
         yield (
             f"nobody read whether {other.label} has all that {candidate.label} uses (known with low confidence); of"
             f" what was read, {limit.rule.needs} has it: {limit.rule.why}"
         )
+
+
+def _unread(evidence: Evidence, closure: Closure, candidate: Candidate, known: Collection[str]) -> Iterator[str]:
+    """That it is not known what a release needs of a library, where its nearest read neighbour is known to need it."""
+    found = of_the_nearest(evidence.books.nvidia, candidate.name, candidate.text) if evidence.books else None
+    for limit in found[1] if found is not None else ():
+        other = closure.chosen.get(limit.name)
+        if found is not None and other is not None and limit.name not in known:
+            yield (
+                f"nobody read what {candidate.label} uses of {other.label} (known with low confidence);"
+                f" {candidate.name} {found[0]} needs {limit.rule.needs}: {limit.rule.why}"
+            )
 
 
 def decided(closure: Closure, rule_need: Need) -> bool:
