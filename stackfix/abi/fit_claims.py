@@ -98,13 +98,13 @@ def tag_claims(facts: AbiFacts) -> Iterator[Claim]:
     platforms = [part for tag in facts.subject.tags for part in tag.rpartition("-")[2].split(".")]
     stated = [glibc for each in platforms if (glibc := glibc_of(each))]
     if stated and facts.glibc is not None:
-        newest = max(stated, key=numbers)
-        yield Claim(source="wheel tags", text=next(each for each in platforms if glibc_of(each) == newest),
-                    says=f"glibc {newest}", found=f"glibc {facts.glibc}", holds=numbers(facts.glibc) <= numbers(newest))
+        oldest = min(stated, key=numbers)       # installers take it where one of its tags fits
+        yield Claim(source="wheel tag", text=next(each for each in platforms if glibc_of(each) == oldest),
+                    says=f"glibc {oldest}", found=f"glibc {facts.glibc}", holds=numbers(facts.glibc) <= numbers(oldest))
     named = [match[1] for each in platforms if (match := PLATFORM.search(each))]
     machines = dict.fromkeys(ELF_NAMES.get(each, each) for each in named)
     if machines and facts.machine and not any(each.startswith("EM_") for each in facts.machine):
-        yield Claim(source="wheel tags", text=platforms[0], says=" or ".join(machines),
+        yield Claim(source="wheel tag", text=platforms[0], says=" or ".join(machines),
                     found=" and ".join(facts.machine), holds=set(facts.machine) <= set(machines))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from stackfix.abi.facts_libraries import cuda_majors, cudnn_majors
 from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, Host, HostSymbols, Lacking
 from stackfix.abi.mangled import demangle
-from stackfix.abi.records import AbiFacts, Bounds, NvidiaBook
+from stackfix.abi.records import AbiFacts, Bounds, CompiledFile, NvidiaBook
 
 OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
 
@@ -15,14 +16,17 @@ OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
 def cuda_axis(facts: AbiFacts, host: Host) -> Axis:
     """CUDA's major, whose libraries torch loads."""
     needs = " and ".join(f"CUDA {each}" for each in facts.cuda)
-    torch = host.torch
-    if len(facts.cuda) > 1:
+    torch, majors = host.torch, cuda_majors(left_to_others(facts.subject.files))
+    if not majors:
+        return Axis(name="CUDA", verdict=FITS, needs=needs, has=torch.cuda if torch else None,
+                    reason="brings its own libraries of it along")
+    if len(majors) > 1:
         return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=torch.cuda if torch else None,
                     reason="is linked against libraries of several CUDAs")
     if torch is not None and facts.torch is not None:
-        return cuda_of_torch(facts.cuda[0], needs, torch.cuda, torch.cuda_major)
+        return cuda_of_torch(majors[0], needs, torch.cuda, torch.cuda_major)
     runtime = {version.partition(".")[0] for name, version in host.nvidia if name.startswith("nvidia-cuda-runtime")}
-    if str(facts.cuda[0]) in runtime:
+    if str(majors[0]) in runtime:
         return Axis(name="CUDA", verdict=FITS, needs=needs, has=", ".join(sorted(runtime)), reason="is installed")
     return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=", ".join(sorted(runtime)) or None,
                 reason="its wheels are not installed; the system may have it")
@@ -42,12 +46,21 @@ def cuda_of_torch(major: int, needs: str, cuda: str | None, installed: int | Non
 def cudnn_axis(facts: AbiFacts, host: Host) -> Axis:
     """cuDNN's major, which is in its soname."""
     needs = " and ".join(f"cuDNN {each}" for each in facts.cudnn)
+    majors = cudnn_majors(left_to_others(facts.subject.files))
+    if not majors:
+        return Axis(name="cuDNN", verdict=FITS, needs=needs, has=host.cudnn, reason="brings its own along")
     if host.cudnn is None:
         return Axis(name="cuDNN", verdict=CANNOT_TELL, needs=needs, has=None,
                     reason="none is installed in the environment; the system may have one")
-    fits = tuple(map(str, facts.cudnn)) == (host.cudnn.partition(".")[0],)
+    fits = tuple(map(str, majors)) == (host.cudnn.partition(".")[0],)
     return Axis(name="cuDNN", verdict=FITS if fits else DOES_NOT_FIT, needs=needs, has=host.cudnn,
                 reason="the same major" if fits else "another major has other sonames")
+
+
+def left_to_others(files: Sequence[CompiledFile]) -> tuple[str, ...]:
+    """DT_NEEDED without what lies in the package itself."""
+    own = {name for file in files for name in (file.elf.soname, file.path.rpartition("/")[2])}
+    return tuple(dict.fromkeys(soname for file in files for soname in file.elf.needed if soname not in own))
 
 
 def library_axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, book: NvidiaBook) -> Iterator[Axis]:

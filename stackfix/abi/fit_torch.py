@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from stackfix.abi.can_load import CAN, CANNOT, can_load
+from stackfix.abi.fit_libraries import left_to_others
 from stackfix.abi.fit_minors import spans
 from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, HostSymbols, HostTorch, Lacking
 from stackfix.abi.mangled import demangle
@@ -109,12 +110,9 @@ def lacking(wanted: dict[str, str], lacks: Collection[str]) -> tuple[Lacking, ..
                  if name in gone)
 
 
-def torch_sonames(files: Iterable[CompiledFile]) -> tuple[str, ...]:
+def torch_sonames(files: Sequence[CompiledFile]) -> tuple[str, ...]:
     """torch's libraries in DT_NEEDED that are none of the package's own."""
-    files = tuple(files)
-    own = {name for file in files for name in (file.elf.soname, file.path.rpartition("/")[2])}
-    return tuple(dict.fromkeys(soname for file in files for soname in file.elf.needed
-                               if is_torch_library(soname) and soname not in own))
+    return tuple(filter(is_torch_library, left_to_others(files)))
 
 
 def in_load_order(files: Sequence[CompiledFile]) -> tuple[CompiledFile, ...]:

@@ -90,7 +90,7 @@ class Axis:
 class Claim:
     """What a name or metadata say of a package, beside what its symbols say."""
 
-    source: str                     # "file name", "version", "metadata", "wheel tags"
+    source: str                     # "file name", "version", "metadata", "wheel tag"
     text: str                       # the words: "cxx11abiFALSE", "torch>=2.11"
     says: str                       # in ours: "the old std::string"
     found: str                      # "the new std::string"
