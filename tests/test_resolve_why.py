@@ -9,7 +9,8 @@ import pytest
 from stackfix.errors import BadInput
 from stackfix.matrix.load import load_matrix
 from stackfix.resolve.records import Verdict
-from stackfix.resolve.why import KEYS, why
+from stackfix.resolve.why import why
+from stackfix.resolve.why_pairs import KEYS
 from tests.resolve_world import MATRIX, torch_build
 
 REAL = load_matrix()

@@ -12,8 +12,6 @@ from stackfix.resolve.limits import SYMBOLS, Limit, limits_of
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Point
 
-NVIDIA = "nvidia-"
-
 
 def symbol_points(matrix: Matrix, books: Books | None, build: TorchBuild, asked: Mapping[str, str]) -> Iterator[Point]:
     """What torch and the libraries of its build need of one another, with the versions `asked` in place of its own.

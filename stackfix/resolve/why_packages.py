@@ -1,0 +1,100 @@
+"""What the matrix and the symbols say of flash-attn and the companions beside one torch build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from packaging.version import Version
+
+from stackfix.abi.records import Books
+from stackfix.matrix import query
+from stackfix.matrix.records import FlashAttnWheel, Matrix, TorchBuild
+from stackfix.resolve.limits import SYMBOLS
+from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.records import Point
+from stackfix.resolve.stack import cuda_words
+from stackfix.resolve.why_pairs import wanted
+from stackfix.resolve.why_symbols import extension_against
+
+
+def flash_attn_points(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
+    pythons = (pairs["python"],) if "python" in pairs else build.pythons
+    fitting = [
+        wheel for python in pythons for wheel in query.flash_attn_wheels_for(matrix, build, python, build.platform)
+        if wanted(value, wheel.version)
+    ]
+    if fitting:
+        yield _fitting_wheel(fitting[0])
+        yield from _flash_attn_gpu(matrix, fitting[0], pairs)
+        return
+    known = [wheel for wheel in matrix.flash_attn_wheels if wanted(value, wheel.version)]
+    unread = build.cxx11_abi is None and build.cuda != query.CPU
+    if not known or unread:
+        text = "nobody read the C++ ABI of this build" if unread else f"the matrix has no row for flash-attn {value}"
+        yield Point(about="flash-attn", holds=None, text=text, source="flash-attn in the matrix", confidence="certain")
+        return
+    yield Point(
+        about="flash-attn", holds=False, source=known[0].source, confidence=known[0].confidence,
+        text=f"flash-attn {value} has no prebuilt wheel for {_build_words(build, pythons)}; {_wheels_are_for(known)}",
+    )
+
+
+def _fitting_wheel(wheel: FlashAttnWheel) -> Point:
+    known = "its sha256 is known" if wheel.sha256 else "its sha256 is not known to the matrix"
+    text = f"{wheel.file} fits ({wheel.basis}; {known})"
+    return Point(about="flash-attn", holds=True, text=text, source=wheel.source, confidence=wheel.confidence)
+
+
+def _flash_attn_gpu(matrix: Matrix, wheel: FlashAttnWheel, pairs: Mapping[str, str]) -> Iterator[Point]:
+    release = query.flash_attn_release(matrix, wheel.version)
+    if "gpu-arch" in pairs and release is not None and release.gpu_archs:
+        yield Point(
+            about="flash-attn", holds=query.gpu_runs(release.gpu_archs, pairs["gpu-arch"]),
+            text=f"wheels of flash-attn {release.version} have code for {', '.join(release.gpu_archs)}",
+            source=release.source, confidence=release.confidence,
+        )
+
+
+def _build_words(build: TorchBuild, pythons: tuple[str, ...]) -> str:
+    abi = "" if build.cxx11_abi is None else f", {'new' if build.cxx11_abi else 'old'} C++ ABI"
+    return f"torch {build.version} ({cuda_words(build.cuda)}{abi}), Python {', '.join(pythons)} on {build.platform}"
+
+
+def _wheels_are_for(wheels: list[FlashAttnWheel]) -> str:
+    """`its wheels are for torch 2.0, 2.1, CUDA tags cu122, Python 3.8, 3.9, linux-64`."""
+    def of(name: str) -> str:
+        values = {str(getattr(wheel, name)) for wheel in wheels}
+        return ", ".join(sorted(values, key=lambda text: (parse_version(text) or Version("0"), text)))
+
+    return (
+        f"its wheels are for torch {of('torch_minor')}, CUDA tags {of('cuda_tag')}, Python {of('python')},"
+        f" {of('platform')}"
+    )
+
+
+def companion_points(
+    matrix: Matrix, build: TorchBuild, value: str, package: str, books: Books | None
+) -> Iterator[Point]:
+    rows = [
+        row for version in query.companion_versions(matrix, package)
+        if wanted(value, version) and (row := query.companion(matrix, package, version)) is not None
+    ]
+    if not rows:
+        text = f"the matrix has no row for {package} {value}"
+        yield Point(about=package, holds=None, text=text, source="companions in the matrix", confidence="certain")
+        return
+    stated = [row for row in rows if query.companion_fits(row, build) is None]
+    against = {row.version: extension_against(books, package, row.version, build) for row in stated}
+    fitting = [row for row in stated if against[row.version] is None]
+    if stated and not fitting:
+        text = f"{package} {stated[0].version} {against[stated[0].version]}"
+        yield Point(about=package, holds=False, text=text, source=SYMBOLS, confidence="certain")
+        return
+    row = (fitting or rows)[0]
+    misfit = query.companion_fits(row, build)
+    text = misfit or f"{package} {row.version} fits torch {build.version} for {cuda_words(build.cuda)}"
+    confidence = row.confidence
+    if query.other_minor(row, build):
+        text += f": it is built for CUDA {row.cuda}, another minor of the same major, which is accepted"
+        confidence = "high" if confidence == "certain" else confidence      # what was read is certain, that it fits not
+    yield Point(about=package, holds=misfit is None, text=text, source=row.source, confidence=confidence)
