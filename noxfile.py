@@ -87,6 +87,13 @@ def matrices(session: nox.Session) -> None:
 
 
 @nox.session
+def almanac(session: nox.Session) -> None:
+    """Make a part of matrices/abi: `nox -s almanac -- torch --add 2.16.0`. See docs/almanac.md."""
+    install_locked(session)
+    session.run("python", "-m", "stackfix.almanac", *(session.posargs or ["torch", "--check"]), env=CLEAN)
+
+
+@nox.session
 def real(session: nox.Session) -> None:
     """Run the heavy tests: real wheels, downloaded and installed (25 GB of disk and an hour at most)."""
     install_locked(session)

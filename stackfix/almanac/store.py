@@ -44,16 +44,26 @@ def tables(wheel: ManifestWheel, store: Path, wanted: Wanted) -> WheelTables:
     """
     kept = read_kept(store, wheel)
     if kept is None or any(map(wanted, kept.left)):
-        with_kept = {each.path for each in kept.tables.libraries} if kept else set[str]()
-        with work_folder(store) as work:
-            tell(f"{wheel.file}: downloading")
-            path = download(wheel, work)
-            tell(f"{wheel.file}: reading")
-            kept = extract(path, wheel, lambda name: name in with_kept or wanted(name))
-        write_kept(store, kept)
-        tell("")
+        kept = read_more(wheel, store, wanted, kept)
     libraries = tuple(each for each in kept.tables.libraries if wanted(each.path))
     return WheelTables(wheel=kept.tables.wheel, requires=kept.tables.requires, libraries=libraries)
+
+
+def read_more(wheel: ManifestWheel, store: Path, wanted: Wanted, kept: Extracted | None) -> Extracted:
+    """What the store keeps of the wheel after the rest of what is wanted was read of it."""
+    before = kept.tables.libraries if kept else ()
+    known = {each.path for each in before}
+    with work_folder(store) as work:
+        tell(f"{wheel.file}: downloading")
+        path = download(wheel, work)
+        tell(f"{wheel.file}: reading")
+        more = extract(path, wheel, lambda name: name not in known and wanted(name))
+    tell("")
+    both = sorted([*before, *more.tables.libraries], key=lambda each: each.path)
+    found = Extracted(left=tuple(name for name in more.left if name not in known),
+                      tables=WheelTables(wheel=wheel, requires=more.tables.requires, libraries=tuple(both)))
+    write_kept(store, found)
+    return found
 
 
 def place_of(store: Path, wheel: ManifestWheel) -> Path:
