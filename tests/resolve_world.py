@@ -67,7 +67,9 @@ class FakePage:
         return tuple(self.releases)
 
     def files(self, version: str) -> tuple[IndexFile, ...]:
-        release = self.releases[version]
+        release = self.releases.get(version)
+        if release is None:
+            return ()
         stem = f"{self.name.replace('-', '_')}-{version}"
         names = [f"{stem}-{tag}.whl" for tag in release.tags]
         if release.sdist or not names:

@@ -23,19 +23,25 @@ MATRIX_OPTION = click.option("--matrix", "matrix_directory", metavar="DIR", help
 @MATRIX_OPTION
 @common_options
 def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
-    """The torch builds of the matrix, newest first; KEY=VALUE narrows: torch, cuda, platform, python, index."""
-    from stackfix.cli.wiring import matrix_folder
+    """The torch builds of the matrix, newest first; KEY=VALUE narrows: torch, cuda, platform, python, index.
+
+    With torch=… also what the libraries of these builds need of one another, by their symbols.
+    """
+    from stackfix.cli.wiring import matrix_folder, symbol_books
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import show_document, show_lines, show_rows
+    from stackfix.resolve.why_symbols import symbol_points
 
     common = take_common(options)
-    matrix = load_matrix(matrix_folder(matrix_directory))
+    directory = matrix_folder(matrix_directory)
+    matrix, books = load_matrix(directory), symbol_books(directory)
     wanted = parse_pairs(pairs, ("torch", "cuda", "platform", "python", "index"))
+    needs = (lambda build: symbol_points(matrix, books, build, {})) if "torch" in wanted else None
     if common.as_json:
-        click.echo(render_json(show_document(matrix, wanted)))
+        click.echo(render_json(show_document(matrix, wanted, needs)))
     else:
-        for line in show_lines(matrix, wanted):
+        for line in show_lines(matrix, wanted, needs):
             click.echo(line)
     return 0 if show_rows(matrix, wanted) else 1
 
@@ -45,17 +51,20 @@ def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -
 @MATRIX_OPTION
 @common_options
 def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
-    """Why one combination fits or does not: `torch=2.9 flash-attn=2.6.3 python=3.13`. From the matrix alone."""
-    from stackfix.cli.wiring import matrix_folder
+    """Why one combination fits or does not: `torch=2.9 flash-attn=2.6.3 python=3.13`. Asks no index.
+
+    NVIDIA's libraries are named as their wheels: `torch=2.3.1 nvidia-nvjitlink-cu12=12.0.140`.
+    """
+    from stackfix.cli.wiring import matrix_folder, symbol_books
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import why_document, why_lines
-    from stackfix.resolve.why import KEYS
     from stackfix.resolve.why import why as judge
+    from stackfix.resolve.why_pairs import KEYS, NVIDIA
 
     common = take_common(options)
-    matrix = load_matrix(matrix_folder(matrix_directory))
-    verdict = judge(matrix, parse_pairs(pairs, KEYS))
+    directory = matrix_folder(matrix_directory)
+    verdict = judge(load_matrix(directory), parse_pairs(pairs, KEYS, NVIDIA), symbol_books(directory))
     if common.as_json:
         click.echo(render_json(why_document(verdict)))
     else:
@@ -89,15 +98,18 @@ def check(matrix_directory: str | None, index_url: str | None, **options: Any) -
     return 1 if found else 0
 
 
-def parse_pairs(pairs: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, str]:
-    """`torch=2.9` pairs as a mapping. Raises BadInput for an unknown, doubled or empty one."""
+def parse_pairs(pairs: tuple[str, ...], keys: tuple[str, ...], prefix: str | None = None) -> dict[str, str]:
+    """`torch=2.9` pairs as a mapping. Raises BadInput for an unknown, doubled or empty one.
+
+    Keys that begin with `prefix` are known too.
+    """
     wanted: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         key = key.strip().replace("_", "-")
         if not equals or not value.strip():
             raise BadInput(repr(pair), "is not KEY=VALUE", f"keys: {', '.join(keys)}")
-        if key not in keys:
+        if key not in keys and not (prefix is not None and key.startswith(prefix)):
             raise BadInput(repr(pair), f"unknown key {key!r}", f"keys: {', '.join(keys)}")
         if key in wanted:
             raise BadInput(repr(pair), f"{key} is given twice", "give it once")

@@ -15,6 +15,7 @@ from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
 
 if TYPE_CHECKING:
+    from stackfix.abi.records import Books
     from stackfix.cli.request import ReadRequest
     from stackfix.matrix.records import Sources
     from stackfix.resolve.records import Lock, StackRequest
@@ -66,7 +67,8 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
             open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
         ) as releases:
             lock = decide(
-                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options)
+                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
+                books=symbol_books(directory),
             )
     tell_cache(index, common)
     return lock
@@ -78,6 +80,14 @@ def matrix_folder(text: str | None) -> Path | None:
         raise BadInput(f"--matrix {text}", "is no folder" if Path(text).exists() else "no such folder",
                        "name one that holds a copy of the matrix, or leave it out")
     return None if text is None else Path(text)
+
+
+def symbol_books(directory: Path | None) -> Books:
+    """What the symbols of published wheels tell: of the named copy of the matrix where it has that, else our own."""
+    from stackfix.abi.books import open_books
+
+    own = None if directory is None else directory / "abi"
+    return open_books(own if own is not None and own.is_dir() else None)
 
 
 def tell_cache(index: PackageIndex, common: CommonOptions) -> None:
