@@ -46,6 +46,18 @@ def test_of_a_rule_and_the_symbols_the_symbols_decide(tmp_path: Path) -> None:
     assert f"needs {JITLINK}<=12.1.105: libcusparse.so.12 uses {SYMBOL}_12_1, gone in 12.4.127" in facts(error)
 
 
+def test_a_rule_that_the_symbols_know_no_reason_for(tmp_path: Path) -> None:
+    """Of read versions all suffice, so that the rule is left with those that nobody read."""
+    known = books(tmp_path, nvjitlink(), cusparse(v12_1_0_106=("base",)))
+    assert pins(lock(asked(f"{JITLINK}==12.0.140", torch="==2.3.1"), books=known))[JITLINK] == "12.0.140"
+    [limit] = limits_of(MATRIX, known.nvidia, "nvidia-cusparse-cu12", "12.1.0.106")
+    assert limit.rule in MATRIX.rules
+    assert not limit.admits(Version("12.0.1"))
+    assert limits_of(NO_RULES, known.nvidia, "nvidia-cusparse-cu12", "12.1.0.106") == ()
+    exclusive = replace(MATRIX, rules=(rule("nvidia-cusparse-cu12", ">=0", f"{JITLINK}<0"),))
+    assert not limits_of(exclusive, known.nvidia, "nvidia-cusparse-cu12", "12.1.0.106")[0].admits(Version("12.0.140"))
+
+
 @pytest.mark.parametrize(("version", "told", "admitted"), [
     ("12.0.100", None, False),      # older than all that were read: the rule
     ("12.0.140", False, False),

@@ -30,6 +30,11 @@ class Limit:
     stated: tuple[SpecifierSet, ...]            # by rules of the matrix
     read: tuple[tuple[Version, bool], ...] = ()  # read versions of `name`, oldest first, and whether each suffices
 
+    @property
+    def all_suffice(self) -> bool:
+        """Whether every version that was read has all that is used."""
+        return all(fits for _, fits in self.read)
+
     def by_symbols(self, version: Version) -> bool | None:
         """Whether the symbols let the version in; None where they do not tell."""
         place = bisect_left(self.read, version, key=lambda entry: entry[0])
@@ -73,11 +78,12 @@ def limits_of(matrix: Matrix, book: NvidiaBook | None, package: str, version: st
             continue
         name = normalise(needed.name)
         known = by_symbols.get(name)
-        if known is None:
+        if known is None or rule.needs.endswith("<0"):      # symbols do not tell that two overwrite each other's files
             others.append(Limit(rule=rule, name=name, stated=(needed.specifier,)))
         else:
-            by_symbols[name] = replace(known, stated=(*known.stated, needed.specifier))
-    return (*by_symbols.values(), *others)
+            told = rule if known.all_suffice else known.rule
+            by_symbols[name] = replace(known, rule=told, stated=(*known.stated, needed.specifier))
+    return (*(limit for limit in by_symbols.values() if limit.stated or not limit.all_suffice), *others)
 
 
 def of_the_nearest(book: NvidiaBook, package: str, version: str) -> tuple[str, tuple[Limit, ...]] | None:
@@ -87,11 +93,12 @@ def of_the_nearest(book: NvidiaBook, package: str, version: str) -> tuple[str, t
     if wanted is None or not known or any(parsed == wanted for parsed, _ in known):
         return None
     nearest = max((entry for entry in known if entry[0] < wanted), default=min(known))[1]
-    return nearest, tuple(_of_uses(book, package, nearest, book.uses(package, nearest)))
+    limits = _of_uses(book, package, nearest, book.uses(package, nearest))
+    return nearest, tuple(limit for limit in limits if not limit.all_suffice)
 
 
 def _symbol_limits(book: NvidiaBook, package: str, version: str) -> Iterator[Limit]:
-    """One limit for each library wheel that not every read version of suffices."""
+    """One limit for each library wheel that the release uses, also where every read version of it suffices."""
     uses = book.uses(package, version)
     if uses:
         yield from _of_uses(book, package, version, uses)
@@ -132,7 +139,7 @@ def _of_uses(book: NvidiaBook, package: str, version: str, uses: Iterable[Librar
             (parsed, text in suffice) for text in book.versions(name) if (parsed := parse_version(text)) is not None
         ))
         # where no read version has all of it, something is amiss with the reading: the metadata's word stands
-        if any(fits for _, fits in read) and not all(fits for _, fits in read):
+        if any(fits for _, fits in read):
             rule = Rule(
                 package=package, versions=f"=={version}", needs=f"{name}{_span(read)}", why=_why(same, read),
                 source=SYMBOLS, confidence="certain",
@@ -163,4 +170,4 @@ def _why(uses: Sequence[LibraryUse], read: Sequence[tuple[Version, bool]]) -> st
     if told:
         return "; ".join(told)
     lacking = ", ".join(str(version) for version, fits in read if not fits)
-    return f"{uses[0].file} uses functions that are absent in {lacking}"
+    return f"{uses[0].file} uses functions that are absent in {lacking or 'no version that was read'}"
