@@ -179,6 +179,16 @@ def test_any_bytes_end_in_rows_or_a_count(content: bytes) -> None:
     parse_headers(content)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_folded_licence_with_empty_lines_does_not_end_the_headers(end: str) -> None:
+    """setuptools puts whole licences into METADATA, each line indented: those that were empty too (vllm 0.7.3)."""
+    lines = ("Name: some", "License:   Apache License", "        Version 2.0", "        ", "        Terms", "\t",
+             "Requires-Dist: torch==2.5.1", "", "Requires-Dist: of the description")
+    found = parse_headers(end.join(lines).encode())
+    assert [value for key, value in found if key == "requires-dist"] == ["torch==2.5.1"]
+    assert [key for key, _ in found] == ["name", "license", "requires-dist"]
+
+
 @pytest.mark.parametrize("digest", ["md5=abc", "sha256=", "sha256=!!", "sha256=AAAA", "sha256=\u00e9", ""])
 def test_another_hash_is_no_sha256(digest: str) -> None:
     assert sha256_of(digest) is None

@@ -72,7 +72,7 @@ def read_distribution(root: Root, site: str, path: str, kind: str, notes: list[N
 
 def parse_headers(content: bytes) -> list[tuple[str, str]]:
     """(lower-case key, value) in file order, up to the empty line before the description; folded lines joined."""
-    head = re.split(rb"\r?\n[ \t]*\r?\n", content.lstrip(b"\xef\xbb\xbf"), maxsplit=1)[0]
+    head = re.split(rb"\r?\n\r?\n", content.lstrip(b"\xef\xbb\xbf"), maxsplit=1)[0]
     found: list[tuple[str, list[str]]] = []
     for line in head.decode("utf-8", "replace").splitlines():
         key, colon, value = line.partition(":")
