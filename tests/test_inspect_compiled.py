@@ -126,7 +126,7 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None
         with pytest.raises(BadInput) as raised:
             read_file(name, f"{tmp_path}/{name}", Root())
         said[name] = raised.value.reason
-    assert said["pipe.so"] == "is no plain file"
+    assert said["pipe.so"] == "is not a plain file"
     assert said["folder.so"] == "is a folder"
     assert "circle" in said["one.so"]
     assert "where nothing is" in said["lost.so"]

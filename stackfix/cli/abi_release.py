@@ -7,7 +7,11 @@ import re
 from stackfix.abi.can_load import compare_with
 from stackfix.abi.host import CPU, Host, HostTorch
 from stackfix.abi.records import Books
+from stackfix.matrix.parse_torch import parse_torch
+from stackfix.matrix.records import TorchBuild
+from stackfix.matrix.toml_files import FILES, matrix_directory, parse_file, read_file
 
+FILE = "torch.toml"
 MINOR = re.compile(r"\d{1,4}\.\d{1,4}")
 VARIANT = re.compile(r"cu(\d{2})(\d)")
 CUDART = re.compile(r"libcudart\.so\.(\d{1,3})")
@@ -22,10 +26,22 @@ def host_of_release(asked: str, books: Books) -> Host:
     version = f"{public}+{local}" if local else public
     compared = compare_with(version, books.torch)
     own = not local and compared.why is None        # the index's own wheel, which was read
-    torch = HostTorch(version=version, installed=False, folders=(), cuda=cuda_of(public, local, books),
-                      string_abi=compared.release.string_abi if own else None)
+    build = build_of(public, local) if local else None
+    strings = {None: None, True: "new", False: "old"}[build.cxx11_abi if build else None]
+    torch = HostTorch(version=version, installed=False, folders=(),
+                      cuda=build.cuda if build else cuda_of(public, local, books),
+                      string_abi=compared.release.string_abi if own else strings)
     return Host(prefix=None, torch=torch, cudnn=None, nvidia=(), python=None, python_abi=None, glibc=None,
                 libstdcxx=None, standard=(), machine=None, capabilities=())
+
+
+def build_of(public: str, local: str) -> TorchBuild | None:
+    """The matrix's row of a build: the default index has it without its local version, torch's own are named by it."""
+    directory = matrix_directory()
+    rows = parse_file(str(directory / FILE), read_file(directory / FILE, FILES), parse_torch)
+    builds = [each for each in rows if (each.version, each.platform) == (public, "linux-64")
+              and local in {each.index, f"cu{each.cuda.replace('.', '')}" if each.index == "default" else None}]
+    return next(iter(builds), None)
 
 
 def cuda_of(public: str, local: str, books: Books) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import stat
+import os
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.places import Root, reason_of, why_unreached
@@ -11,6 +11,7 @@ from stackfix.inspect.records import ElfObject, UnreadableElf
 
 HINT = "name a compiled extension: build/name.cpython-311-x86_64-linux-gnu.so"
 ET_REL, ET_EXEC = 1, 2
+LOST = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 KINDS = {ET_REL: "is an object file (.o) that no linker has made a shared object of",
          ET_EXEC: "is a program, and no shared object", 4: "is a memory dump (core)"}
 # What else is called .so, or lies beside one: by its first bytes.
@@ -25,26 +26,18 @@ KNOWN = (
 
 
 def must_be_plain(named: str, path: str, root: Root) -> None:
-    """Raises BadInput or Unreachable for what is no file that can be read to its end."""
+    """Raises BadInput or Unreachable for what is no file that can be opened."""
     try:
-        status = root.status(path)
-        if status is None:
-            root.resolve(path)
+        os.close(root.open(path))
     except PermissionError as error:
         raise Unreachable(named, reason_of(error)) from error
     except OSError as error:
-        raise BadInput(named, why_unreached(root, path, error) or no_such(error), HINT) from error
-    if status is None or not stat.S_ISREG(status.st_mode):
-        folder = status is not None and stat.S_ISDIR(status.st_mode)
-        raise BadInput(named, "is a folder" if folder else "is no plain file", HINT)
-    try:
-        root.read_head(path, 1)
-    except OSError as error:
-        raise Unreachable(named, reason_of(error)) from error
-
-
-def no_such(error: OSError) -> str:
-    return "no such file" if error.errno in {errno.ENOENT, errno.ENOTDIR} else reason_of(error)
+        if root.is_folder(path):
+            raise BadInput(named, "is a folder", HINT) from error
+        if error.errno in LOST:
+            raise BadInput(named, why_unreached(root, path, error) or "no such file", HINT) from error
+        reason = reason_of(error)
+        raise BadInput(named, f"is {reason}" if reason.startswith("not a") else reason, HINT) from error
 
 
 def why_no_library(elf: ElfObject) -> str | None:
