@@ -267,7 +267,7 @@ def install_nvidia(world: World, project: str, version: str, *, site: str | None
 CHECK_OLD = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
 CHECK_NEW = "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 SET_DEVICE = "_ZN3c104cuda9SetDeviceE"
-ERROR = "_ZN3c105ErrorD1Ev"
+STATE = "_ZN3c1013AutogradState13get_tls_stateEv"        # in each of them
 TO_DTYPE_LAYOUT = "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorE"
 C10_OPTIONAL = (f"{TO_DTYPE_LAYOUT}N3c108optionalINS5_10ScalarTypeEEENS6_INS5_6LayoutEEENS6_INS5_6DeviceEEENS6_IbEEbb"
                 "NS6_INS5_12MemoryFormatEEE")
@@ -305,7 +305,7 @@ def of_torch(version: str, *, new_strings: bool | None = None) -> dict[str, tupl
     """What torch's libraries export, as far as the reports turn on it."""
     minor = minor_of(version)
     new = minor >= (2, 7) if new_strings is None else new_strings
-    return {"libc10": (ERROR, CHECK_NEW if new else CHECK_OLD), "libc10_cuda": (set_device(version),),
+    return {"libc10": (STATE, CHECK_NEW if new else CHECK_OLD), "libc10_cuda": (set_device(version),),
             "libtorch_cpu": (C10_OPTIONAL if minor < (2, 2) else STD_OPTIONAL,)}
 
 

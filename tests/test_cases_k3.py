@@ -12,8 +12,8 @@ from tests.case_worlds import (
     C10_OPTIONAL,
     CHECK_NEW,
     CHECK_OLD,
-    ERROR,
     SET_DEVICE,
+    STATE,
     STD_OPTIONAL,
     TAG,
     bare,
@@ -34,7 +34,7 @@ FLASH = f"flash_attn_2_cuda.{TAG}"
 
 def extension(*wants: str, needs: Sequence[str] = LINKED) -> Library:
     """A compiled extension of torch: it has no RPATH, torch is imported before."""
-    return lib(needs=needs, wants=(*wants, ERROR))
+    return lib(needs=needs, wants=(*wants, STATE))
 
 
 def install(world: World, name: str, version: str, files: Mapping[str, Library], *requires: str) -> World:
@@ -49,13 +49,14 @@ def really(world: World, name: str) -> str:
 
 # --- Dao-AILab/flash-attention#931: c10::cuda::SetDevice took an int up to torch 2.2 ---
 
-@pytest.mark.parametrize(("torch", "flash", "built_for", "right", "back"), [
-    ("2.3.0", "2.5.7", "2.2.2", "2.5.8", "2.2.2"),
-    ("2.4.0", "2.5.6", "2.1.2", "2.6.3", "2.2.2"),
-    ("2.8.0", "2.7.4.post1", "2.6.0", "2.8.3", "2.7.1"),
+@pytest.mark.parametrize(("torch", "flash", "built_for", "right", "back", "shown"), [
+    ("2.3.0", "2.5.7", "2.2.2", "2.5.8", "2.2.2", "2.1 to 2.2: c10::cuda::SetDevice(int)"),
+    ("2.4.0", "2.5.6", "2.1.2", "2.6.3", "2.2.2", "2.1 to 2.2: c10::cuda::SetDevice(int)"),
+    ("2.8.0", "2.7.4.post1", "2.6.0", "2.8.3", "2.7.1", "2.3 to 2.7: c10::cuda::SetDevice(signed char)"),
 ])
-def test_flash_attn_for_an_earlier_torch(torch: str, flash: str, built_for: str, right: str, back: str,
-                                         tmp_path: Path, say: Say) -> None:
+def test_flash_attn_for_an_earlier_torch(  # noqa: PLR0913 - one column each
+    torch: str, flash: str, built_for: str, right: str, back: str, shown: str, tmp_path: Path, say: Say,
+) -> None:
     world = install_torch(World(tmp_path), torch).wheel("einops", "0.8.0")
     assert is_clean(say, world)
     wrong, own = set_device(built_for), set_device(torch)
@@ -70,7 +71,12 @@ def test_flash_attn_for_an_earlier_torch(torch: str, flash: str, built_for: str,
     assert bare(finding["error"]) == line
     assert line in bare(really(world, FLASH))
     assert "c10::cuda::SetDevice" in finding["why"]
-    assert any(f"as {own}" in each for each in finding["evidence"])
+    assert finding["summary"].endswith(f"than {torch}: its symbols are those of torch {shown}")
+    assert any(each.startswith("torch has c10::cuda::SetDevice(") and f"({own})" in each
+               for each in finding["evidence"])
+    if torch == "2.8.0":            # of the minors that have the function only 2.7 has the string as well
+        assert ("it asks for the new std::string; of the package index's wheels those of torch 2.7 have it"
+                in finding["evidence"])
     assert f"--torch {torch} " in finding["cure"][0]
     assert "--flash-attn" in finding["cure"][0]
     minor = ".".join(torch.split(".")[:2])
@@ -94,7 +100,7 @@ def install_vllm(world: World, version: str, *wants: str, xformers: str, torch: 
                    f"xformers=={xformers}", "transformers>=4.38.0")
 
 
-@pytest.mark.parametrize(("torch", "vllm", "fitting"), [("2.2.1", "0.3.2", "0.4.1"), ("2.3.0", "0.3.3", "0.5.1")])
+@pytest.mark.parametrize(("torch", "vllm", "fitting"), [("2.2.1", "0.3.2", "0.4.1"), ("2.3.0", "0.3.3", "0.4.2")])
 def test_vllm_for_torch_212(torch: str, vllm: str, fitting: str, tmp_path: Path, say: Say) -> None:
     world = install_torch(World(tmp_path), torch)
     install_vllm(world, vllm, C10_OPTIONAL, CHECK_OLD, xformers="0.0.23.post1", torch="2.1.2")
@@ -110,9 +116,11 @@ def test_vllm_for_torch_212(torch: str, vllm: str, fitting: str, tmp_path: Path,
     assert bare(finding["error"]) == f"{name}: undefined symbol: {C10_OPTIONAL}"
     assert f"undefined symbol: {C10_OPTIONAL}" in really(world, f"vllm/{name}")
     assert "requires torch==2.1.2" in finding["summary"]
+    assert any(each.startswith("its symbols are those of torch 2.1 or older: at::_ops::to_dtype_layout::call")
+               for each in finding["evidence"])
     assert sum(f"{world.site}/vllm/" in each for each in finding["evidence"]) >= len(VLLM)
     assert f"stackfix lock --torch 2.1.2 --with vllm=={vllm}" in finding["cure"]
-    assert any(f"vllm=={fitting}" in each for each in finding["cure"])
+    assert any(f"vllm=={fitting}" in each for each in finding["cure"])      # the nearest
     assert is_clean(say, install_vllm(install_torch(World(tmp_path / "back"), "2.1.2"), vllm, C10_OPTIONAL, CHECK_OLD,
                                       xformers="0.0.23.post1", torch="2.1.2"))
 
@@ -158,6 +166,8 @@ def test_torchvision_hides_what_the_loader_says(torch: str, local: str, version:
     assert any(hidden in each for each in finding["evidence"])          # what the message hides
     assert hidden in really(world, VISION)
     assert f"requires torch=={built_for}" in finding["summary"]
+    assert ("its symbols are those of torch 2.5 or newer: at::SavedTensorDefaultHooks::set_tracing(bool)"
+            in finding["evidence"])
     assert any(f"torchvision=={right}" in each for each in finding["cure"])
     assert any(f"stackfix lock --torch {built_for} --with torchvision==0.20.1" in each for each in finding["cure"])
     # the release for this torch asks for what there is
@@ -182,7 +192,7 @@ XFORMERS = "xformers/_C.so"
 def install_cpu_torch(world: World, version: str) -> World:
     """torch of the index for the CPU."""
     optional = C10_OPTIONAL if version.startswith("2.1") else STD_OPTIONAL
-    own = {"libc10.so": lib(offers=(ERROR, CHECK_OLD)),
+    own = {"libc10.so": lib(offers=(STATE, CHECK_OLD)),
            "libtorch_cpu.so": lib(needs=("libc10.so",), offers=(optional,)),
            "libtorch.so": lib(needs=("libtorch_cpu.so",)), "libshm.so": lib(needs=("libtorch_cpu.so",)),
            "libtorch_python.so": lib(needs=("libshm.so", "libtorch.so")), "libtorch_global_deps.so": lib()}
@@ -250,6 +260,10 @@ def test_flash_attn_built_before_torch_moved(before: str, after: str, flash: str
     assert bare(finding["error"]) == line
     assert line in bare(really(world, FLASH))
     assert "_GLIBCXX_USE_CXX11_ABI=0" in finding["why"]                 # torch 2.7 changed its std::string
+    assert "its symbols are those of torch 2.3 to 2.7: c10::cuda::SetDevice(signed char)" in finding["evidence"]
+    assert ("it asks for the old std::string; of the package index's wheels those of torch 2.3 to 2.6 have it"
+            in finding["evidence"])
+    assert f"stackfix lock --torch 2.6.0 --flash-attn {flash.partition('.post')[0]}" in " ".join(finding["cure"])
     assert f"--torch {after} " in finding["cure"][0]
     assert "cxx11abiTRUE" in finding["cure"][0]
     assert any("--no-build-isolation --no-cache-dir" in each for each in finding["cure"])
@@ -268,6 +282,8 @@ def test_a_torchaudio_that_names_no_torch(torch: str, right: str, tmp_path: Path
     assert finding["culprit"]["package"] == "torchaudio 2.11.0"
     assert finding["culprit"]["path"] in {world.inside(each) for each in libraries}
     assert finding["symbols"] == ["aoti_torch_abi_version"]
+    if torch == "2.6.0":
+        assert finding["summary"].endswith("its symbols are those of torch 2.7 or newer: aoti_torch_abi_version")
     assert bare(finding["error"]).endswith("undefined symbol: aoti_torch_abi_version")
     assert any(f"torchaudio=={right}" in each for each in finding["cure"])
     assert is_clean(say, install(world, "torchaudio", right, {each: extension(needs=needs) for each in libraries},

@@ -13,7 +13,7 @@ from stackfix.matrix.library_records import Libraries
 from tests.case_worlds import (
     C10_OPTIONAL,
     CHECK_OLD,
-    ERROR,
+    STATE,
     STD_OPTIONAL,
     TAG,
     bare,
@@ -202,7 +202,7 @@ def install_vllm(world: World, version: str, cudart: str, *requires: str) -> Wor
     """Its modules are linked against CUDA's runtime themselves; they find torch's libraries once torch is imported."""
     return world.wheel("vllm", version, linked({f"vllm/{name}.{TAG}": lib(
         needs=("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so." + cudart),
-        wants=(ERROR, CHECK_OLD, f"cudaMalloc@libcudart.so.{cudart}")) for name in OPS}), requires=requires)
+        wants=(STATE, CHECK_OLD, f"cudaMalloc@libcudart.so.{cudart}")) for name in OPS}), requires=requires)
 
 
 def install_cu118(world: World, version: str) -> World:
@@ -210,7 +210,7 @@ def install_cu118(world: World, version: str) -> World:
     rpath, cudart = "$ORIGIN", "libcudart-d0da41ae.so.11.0"
     optional = C10_OPTIONAL if minor_of(version) < (2, 2) else STD_OPTIONAL
     own = {
-        "libc10.so": lib(offers=(ERROR, CHECK_OLD)),
+        "libc10.so": lib(offers=(STATE, CHECK_OLD)),
         "libc10_cuda.so": lib(needs=("libc10.so", cudart), offers=("_ZN3c104cuda9SetDeviceEi",)),
         "libtorch_cpu.so": lib(needs=("libc10.so", cudart), offers=(optional,)),
         "libtorch_cuda.so": lib(needs=("libc10_cuda.so", cudart, "libcublas.so.11", "libcudnn.so.8",
@@ -247,20 +247,22 @@ def test_vllm_for_cuda_12_beside_a_torch_for_cuda_11(torch: str, tmp_path: Path,
     assert sum(f"vllm/{each}." in " ".join(finding["evidence"]) for each in OPS) >= 3
     assert "CUDA 12" in finding["summary"]
     assert not any("ln -s" in each for each in finding["cure"])
-    torch_12 = "2.1.0" if torch == "2.0.1" else torch       # the first that vllm 0.2.2 takes
+    torch_12 = "2.1.2" if torch == "2.0.1" else torch       # the nearest minor that vllm 0.2.2 takes
     assert any(f"stackfix lock --torch {torch_12}" in each and "--with vllm==0.2.2" in each for each in finding["cure"])
-    assert any("pip install --no-deps 'vllm==0.2.1.post1'" in each for each in finding["cure"]) == (torch == "2.0.1")
-    assert sum("install" in each for each in finding["cure"]) == (torch == "2.0.1")     # others are for CUDA 12
+    # 0.2.1 is for torch 2.0; the wheel of 0.2.0 is for CUDA 11 and has the symbols of torch 2.1 as well
+    fitting = "0.2.1.post1'" if torch == "2.0.1" else "0.2.0'  # its symbols are those of torch 2.1"
+    assert [each for each in finding["cure"] if " install " in each] == [
+        f"{world.prefix}/bin/python -m pip install --no-deps 'vllm=={fitting}"]
     assert NO_CUDART in really(world, f"vllm/{OPS[0]}.{TAG}")
 
 
 def test_both_rows_of_that_vllm_are_whole(tmp_path: Path, say: Say) -> None:
     world = install_torch(World(tmp_path / "cu121"), "2.1.2")
-    world.wheel("xformers", "0.0.23.post1", linked({"xformers/_C.so": lib(needs=("libc10.so",), wants=(ERROR,))}),
+    world.wheel("xformers", "0.0.23.post1", linked({"xformers/_C.so": lib(needs=("libc10.so",), wants=(STATE,))}),
                 requires=("torch==2.1.2",))
     assert is_clean(say, install_vllm(world, "0.2.2", "12", "torch>=2.1.0", "xformers>=0.0.22.post7"))
     world = install_nvidia(install_cu118(World(tmp_path / "cu118"), "2.0.1"), "nvidia-cuda-runtime-cu11", "11.8.89")
-    library = {f"vllm/{OPS[0]}.{TAG}": lib(needs=("libc10.so", "libcudart.so.11.0"), wants=(ERROR,),
+    library = {f"vllm/{OPS[0]}.{TAG}": lib(needs=("libc10.so", "libcudart.so.11.0"), wants=(STATE,),
                                            runpath="$ORIGIN/../nvidia/cuda_runtime/lib")}
     assert is_clean(say, world.wheel("vllm", "0.2.1.post1", linked(library), requires=("torch==2.0.1",)))
 

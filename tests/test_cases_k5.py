@@ -24,7 +24,7 @@ from stackfix.matrix.libraries import load_libraries
 from stackfix.report.check_json import check_document
 from tests.case_worlds import (
     CHECK_NEW,
-    ERROR,
+    STATE,
     TAG,
     Judged,
     install_nvidia,
@@ -261,7 +261,7 @@ def with_flash_attn(folder: Path, card: str, *code: str, version: str = "2.8.3")
     world = put_gpu(install_torch(World(folder), "2.9.0"), card, "575.57.08")
     put_code(world, TORCH_CUDA, *CODE_28)
     world.wheel("einops", "0.8.0").wheel("flash-attn", version, linked({FLASH: lib(
-        needs=LINKED, wants=(ERROR, CHECK_NEW, set_device("2.9.0")))}), requires=("torch", "einops"))
+        needs=LINKED, wants=(STATE, CHECK_NEW, set_device("2.9.0")))}), requires=("torch", "einops"))
     return put_code(world, FLASH, *code)
 
 

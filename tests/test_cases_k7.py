@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.case_worlds import ERROR, TAG, bare, install_nvidia, install_torch, is_clean, judge, libraries_of, linked
+from tests.case_worlds import STATE, TAG, bare, install_nvidia, install_torch, is_clean, judge, libraries_of, linked
 from tests.cli_world import Say
 from tests.diagnose_world import INTERPRETER, SYSTEM, World, lib
 from tests.loader_oracle.graph import Library
@@ -75,7 +75,7 @@ def with_own_libstdcxx(folder: Path, package: str, release: str, full: str, vers
     world.conda(package, release, {f"lib/{full}": library})
     world.link(f"{world.prefix}/lib/{GLIBCXX}", full)
     return world.wheel("torch", "2.7.1", linked({
-        "torch/lib/libtorch_global_deps.so": lib(), "torch/lib/libc10.so": lib(offers=(ERROR,)),
+        "torch/lib/libtorch_global_deps.so": lib(), "torch/lib/libc10.so": lib(offers=(STATE,)),
         "torch/lib/libtorch_python.so": replace(needs(version, rpath="$ORIGIN"), needed=(GLIBCXX, "libc10.so")),
         f"torch/_C.{TAG}": lib(needs=("libtorch_python.so",), rpath="$ORIGIN/lib")}))
 
@@ -177,7 +177,7 @@ def conda_torch(folder: Path, version: str, build: str, *, metadata: bool) -> Wo
     info = {f"{site}/torch-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"}
     world.conda("pytorch", version, {
         f"{site}/torch/__init__.py": "# conda's\n", f"{site}/torch/version.py": f"__version__ = '{version}' # conda\n",
-        f"{site}/torch/lib/libc10.so": lib(offers=(ERROR, "of_conda")),
+        f"{site}/torch/lib/libc10.so": lib(offers=(STATE, "of_conda")),
         f"{site}/torch/lib/libtorch_cpu.so": lib(needs=("libc10.so",), offers=("of_conda_too",), rpath="$ORIGIN"),
         f"{site}/torch/lib/libtorch_global_deps.so": lib(),
         f"{site}/torch/_C.{TAG}": lib(needs=("libtorch_cpu.so",), rpath="$ORIGIN/lib"),

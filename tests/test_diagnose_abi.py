@@ -202,6 +202,17 @@ def test_symbols_of_no_release(tmp_path: Path) -> None:
     assert not any("stackfix lock --torch 2." in line and "--flash-attn 2.7.4" in line for line in finding.cure)
 
 
+def test_names_that_only_the_installed_torch_has(tmp_path: Path) -> None:
+    """A fork's own: they fail nowhere, and say nothing about what fails."""
+    fork = "_ZN3c104ForkEv"
+    world = flash_attn(torch(World(tmp_path), "2.3.0+fork", offers=(fork,)), "2.5.7", DEVICE + "Ei", fork)
+    finding = findings(world.view())["SF501"]
+    assert finding.built_for is not None
+    assert (finding.built_for.torch, finding.built_for.unknown) == (("2.1", "2.2"), ())
+    assert (f"the symbol {fork} it asks for is in the torch that is installed and in no release from 1.13 to 2.15: "
+            "that torch is a build of its own") in finding.evidence
+
+
 def test_symbols_that_no_single_release_has(tmp_path: Path) -> None:
     world = flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", DEVICE + "Ei", ADD)
     finding = findings(world.view())["SF501"]
@@ -311,6 +322,14 @@ def test_what_may_fail_is_a_note(tmp_path: Path) -> None:
                 requires=("torch",))
     world.opens("torio/lib/_torio_ffmpeg6.so", project="torchaudio", may_fail="only for FFmpeg 6")
     assert findings(world.view())["SF501"].severity == "note"
+
+
+def test_a_healthy_environment_opens_no_book(tmp_path: Path) -> None:
+    def opened() -> Books:
+        raise AssertionError("the almanac was opened")
+
+    world = flash_attn(torch(World(tmp_path), "2.3.0+cu121"), "2.5.8", DEVICE + "Ea")
+    assert [each for each in diagnose(world.view(load_books=opened)).findings if each.severity != "note"] == []
 
 
 # --- SF502, SF504 ---

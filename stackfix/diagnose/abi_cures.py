@@ -52,7 +52,8 @@ def for_this_torch(view: View, extension: Extension, torch: InstalledTorch,
                   if each.package == extension.name and not same(extension, each.version)
                   and is_for(each, rows, torch) and has_cuda_of(view, each, torch)]
     judged = [each for each in view.books.judged.of(extension.name) if not same(extension, each.version)
-              and known.manager != "conda"]             # conda builds the same release anew for each torch
+              and known.manager != "conda"              # conda builds the same release anew for each torch
+              and (each.declares in {None, "*"} or admits(each.declares or "", torch.release))]
     there = TorchThere(release=torch.release, string_abi=strings, cuda=torch.cuda_major, platform=platform,
                        python=python.minor if python else None)
     best = nearest_extension(extension.name, known.version, there, judged=judged, companions=companions)

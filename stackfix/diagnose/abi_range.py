@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.faults_symbols import is_torch_library
 from stackfix.diagnose.finding_records import BuiltFor
 from stackfix.diagnose.installed_torch import InstalledTorch, installed_torch, numbers, platform_of
-from stackfix.diagnose.records import LoadedObject, LoadOutcome
+from stackfix.diagnose.records import LoadedObject, LoadOutcome, MissingSymbol
 from stackfix.diagnose.situation import View
 from stackfix.inspect.records import BadElf, ElfObject, FileAt
 
@@ -28,6 +28,7 @@ class Told:
     range: TorchRange
     releases: tuple[BookRelease, ...]   # all that were read, oldest first
     newer: bool                     # the installed torch is newer than all of them: of it nothing is known
+    private: tuple[str, ...]        # names that the installed torch has, and no release: left out of the range
 
     @property
     def minors(self) -> tuple[str, ...]:
@@ -74,13 +75,22 @@ def told_of(view: View, found: Sequence[Seen]) -> Told | None:
         return None
     from stackfix.abi.torch_range import torch_range
 
-    book = view.books.torch
-    range_ = torch_range(tuple(compiled_files(view, found)), book)
+    book, files = view.books.torch, tuple(compiled_files(view, found))
+    range_ = torch_range(files, book)
     if range_ is None or not range_.asked:
         return None
+    missing = {each.name for _, outcome in found for each in outcome.failures if isinstance(each, MissingSymbol)}
+    private = tuple(each.name for each in range_.unknown if each.name not in missing)
+    if private:
+        range_ = torch_range([without(each, private) for each in files], book) or range_
     torch = installed_torch(view)
     newer = torch is not None and numbers(torch.release)[:2] > numbers(book.releases[-1].minor)
-    return Told(range=range_, releases=book.releases, newer=newer)
+    return Told(range=range_, releases=book.releases, newer=newer, private=private)
+
+
+def without(file: CompiledFile, names: Collection[str]) -> CompiledFile:
+    """The file as if it did not ask for some names."""
+    return replace(file, undefined=tuple(each for each in file.undefined if each.name not in names))
 
 
 def compiled_files(view: View, found: Sequence[Seen]) -> Iterator[CompiledFile]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackfix.diagnose.abi_names import readable
 from stackfix.diagnose.abi_range import Told, minor_of, told_of_working
+from stackfix.diagnose.faults_text import counted
 from stackfix.diagnose.installed_torch import InstalledTorch, installed_torch, numbers
 from stackfix.diagnose.situation import View
 
@@ -64,6 +65,9 @@ def bound_lines(told: Told, torch: InstalledTorch) -> Iterator[str]:
         for each in first[:SHOWN]:
             if each.minors:
                 yield f"{readable(each.name)} ({each.name}) is in torch {told.span(each.minors)}"
+    if told.private:
+        yield (f"{counted(told.private)} it asks for {'is' if len(told.private) == 1 else 'are'} in the torch that is "
+               f"installed and in no release from {read}: that torch is a build of its own")
     if found.unknown and found.known:
         yield f"all its other symbols are those of torch {told.span(found.known)}"
 

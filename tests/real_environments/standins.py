@@ -18,6 +18,7 @@ from tests.real_environments.scenarios import NVJITLINK_12_1, RUN_RECORD
 from tests.real_environments.wheel_file import Wheel
 
 TAG = "cpython-311-x86_64-linux-gnu"
+STATE = "_ZN3c1013AutogradState13get_tls_stateEv"        # in each torch
 CU12_FOLDERS = ("cublas", "cuda_cupti", "cuda_nvrtc", "cuda_runtime", "cudnn", "cufft", "curand", "cusolver",
                 "cusparse", "nccl", "nvtx")
 CU13_FOLDERS = ("cudnn", "nvshmem", "nccl", "cusparselt", "cu13")
@@ -162,7 +163,7 @@ def torch(version: str, cuda: Sequence[str], cudnn_name: str, major: str, rpath:
     """One torch. Symbols: what its own libraries offer, and what it wants of NCCL."""
     cudart, cupti, cusolver = f"libcudart.so.{major}", f"libcupti.so.{major}", f"libcusolver.so.{int(major) - 1}"
     own = {
-        "libc10": lib(offers=("_ZN3c105ErrorD1Ev",)),
+        "libc10": lib(offers=(STATE,)),
         "libc10_cuda": lib(needs=("libc10.so", cudart), offers=of_cuda),
         "libtorch_cpu": lib(needs=("libc10.so", cupti, cudart), offers=of_cpu),
         "libtorch_cuda": lib(needs=("libc10_cuda.so", *cuda, cudnn_name, "libnccl.so.2", "libtorch_cpu.so"),
@@ -191,7 +192,7 @@ def extensions() -> Iterator[Wheel]:
     """What was built for another torch."""
     yield Wheel(name="vllm-flash-attn", version="2.5.6", requires=("torch==2.1.2",), files={
         f"vllm_flash_attn_2_cuda.{TAG}.so": lib(needs=("libc10.so", "libc10_cuda.so", "libtorch.so", "libcudart.so.12"),
-                                                wants=("_ZN3c104cuda9SetDeviceEi", "_ZN3c105ErrorD1Ev"))})
+                                                wants=("_ZN3c104cuda9SetDeviceEi", STATE))})
     yield Wheel(name="xformers", version="0.0.27", requires=("torch==2.3.1", "numpy"), files={
         "xformers/__init__.py": "",
         "xformers/_C.so": lib(needs=("libc10.so", "libtorch.so", "libtorch_cpu.so"), wants=(RUN_RECORD,))})
