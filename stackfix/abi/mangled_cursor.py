@@ -17,7 +17,8 @@ class Cursor(ABC):
     """The name, the place in it, and what was seen that may be repeated as `S_`, `S0_` and so on."""
 
     def __init__(self, text: str, at: int) -> None:
-        self.text, self.at, self.depth = f"{text}\0", at, 0     # the end needs no test of its own
+        self.text, self.at = f"{text}\0\0", at      # the end needs no test of its own
+        self.end, self.depth, self.steps = len(text), 0, 4 * len(text)
         self.seen: list[Node] = []
 
     def peek(self) -> str:
@@ -53,7 +54,8 @@ class Cursor(ABC):
     def deeper(self) -> None:
         """One level down; the caller comes up again."""
         self.depth += 1
-        if self.depth > DEEPEST:
+        self.steps -= 1
+        if self.depth > DEEPEST or self.steps < 0:      # a rule that tries twice could take for ever
             raise NotMangledError
 
     def substitution(self) -> Node:
@@ -77,7 +79,7 @@ class Cursor(ABC):
         digits = self.match(DIGITS)
         start = self.at
         self.at += int(digits)
-        if self.at >= len(self.text) or self.at == start:
+        if self.at > self.end or self.at == start:
             raise NotMangledError
         return Node("source", digits, self.text[start:self.at])
 

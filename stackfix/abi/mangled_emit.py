@@ -8,11 +8,11 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 INLINE = "__cxx11"
 TAG = "cxx11"
 SCOPED = frozenset({"in", "template", "member"})    # the first part is a scope or a template
-MOST_FRAMES = 220       # levels of the tree; three frames of Python each
+MOST_LEVELS = 220       # of the tree, three frames of Python each; real names have 37
 
 
 def emit(tree: Node, *, old: bool) -> str:
-    """The name after `_Z`. `old`: without std::__cxx11 and its tags, std::string as `Ss`, all repetitions renumbered."""
+    """The name after `_Z`. `old`: without std::__cxx11 and its tags, std::string as `Ss`, repetitions renumbered."""
     emitter = Emitter(old=old)
     emitter.emit(tree)
     return "".join(emitter.out)
@@ -48,7 +48,7 @@ class Emitter:
             self.write(self.numbers[id(node)])
             return
         self.depth += 1
-        if self.depth > MOST_FRAMES:
+        if self.depth > MOST_LEVELS:
             raise NotMangledError
         if self.old and self.renamed(node):
             self.depth -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackfix.abi.mangled_nodes import ROOT, STD, Node, NotMangledError
+from stackfix.abi.mangled_nodes import STD, Node, NotMangledError
 from stackfix.abi.mangled_operators import OPERATORS
 from stackfix.abi.mangled_types import Types
 
@@ -29,24 +29,20 @@ class Expressions(Types):
     def any_expression(self) -> Node:
         letter = self.peek()
         code = self.text[self.at:self.at + 2]
-        if letter == "L":
-            return self.literal()
-        if letter == "T":
-            return self.template_parameter()
+        if letter in "LT":
+            return self.literal() if letter == "L" else self.template_parameter()
         if letter == "f" and FUNCTION_PARAMETER.match(self.text, self.at):
             return Node("function parameter", self.match(FUNCTION_PARAMETER))
         if letter.isdigit() or code in {"on", "gs", "dn", "sr"}:
             return self.unresolved()
-        if code == "St":
-            self.at += 2
+        if self.take("St"):
             return self.with_arguments(Node("in", STD, self.unqualified()))
-        found = self.special_form(code)
-        return found or self.operation(code)
+        return self.special_form(code) or self.operation(code)
 
     def special_form(self, code: str) -> Node | None:
         """Expressions whose parts are not only operands; None for the others."""
-        if code == "cv":
-            return self.conversion()
+        if code in {"cv", "nw", "na"}:
+            return self.conversion() if code == "cv" else self.new(code)
         if code in {"tl", "il"}:
             self.at += 2
             of = [self.type()] if code == "tl" else []
@@ -54,12 +50,14 @@ class Expressions(Types):
         if code in {"cl", "cp"}:
             self.at += 2
             return Node("call", code, *self.list(), "E")
-        if code in {"nw", "na"}:
-            return self.new(code)
         if code in CASTS or code in OF_TYPE:
             self.at += 2
-            of = [self.type()]
-            return Node("cast" if code in CASTS else "of type", code, *of, *([self.expression()] * (code in CASTS)))
+            to = self.type()
+            return Node("cast", code, to, self.expression()) if code in CASTS else Node("of type", code, to)
+        return self.rare_form(code)
+
+    def rare_form(self, code: str) -> Node | None:
+        """Expressions about packs, designated initialisers, vendors' own."""
         if code in FOLDS:
             return self.fold(code)
         if code in DESIGNATED:
@@ -67,19 +65,11 @@ class Expressions(Types):
             first = self.source_name() if code == "di" else self.expression()
             end = [self.expression()] if code == "dX" else []
             return Node("designated", code, first, *end, self.expression())
-        return self.pack_form(code)
-
-    def pack_form(self, code: str) -> Node | None:
-        """Expressions about packs, and vendors' own."""
-        if code == "sZ":
+        if code in {"sZ", "sp"}:
             self.at += 2
-            return Node("sizeof pack", "sZ", self.expression())
-        if code == "sP":
-            self.at += 2
+            return Node("sizeof pack" if code == "sZ" else "expansion", code, self.expression())
+        if self.take("sP"):
             return Node("sizeof list", "sP", *self.arguments(), "E")
-        if code == "sp":
-            self.at += 2
-            return Node("expansion", "sp", self.expression())
         if code[:1] == "u":
             self.at += 1
             return Node("vendor call", "u", self.source_name(), *self.arguments(), "E")
@@ -207,5 +197,3 @@ class Expressions(Types):
         self.expect("E")
         return Node("literal", "L", of, value, "E")
 
-
-__all__ = ["ROOT", "Expressions"]

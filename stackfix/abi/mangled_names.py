@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from stackfix.abi.mangled_cursor import DISCRIMINATOR, SEQUENCE, Cursor
+from stackfix.abi.mangled_cursor import DISCRIMINATOR, Cursor
 from stackfix.abi.mangled_nodes import ROOT, STD, Node, NotMangledError
 from stackfix.abi.mangled_operators import OPERATORS
 
 QUALIFIERS = re.compile(r"[rVK]*[RO]?")
 STRUCTOR = re.compile(r"C[1-5]|D[0-5]")
+INHERITED = re.compile(r"CI[1-3]")
 NUMBER = re.compile(r"[0-9]*_")
+UNCOUNTED = frozenset({"std", "short", "member"})
 PARAMETER_DECLARATIONS = ("Ty", "Tk", "Tn", "Tt", "Tp")
 
 
@@ -42,7 +44,7 @@ class Names(Cursor):
         qualifiers = "H" if self.take("H") else self.match(QUALIFIERS)
         found: Node | None = None
         while not self.take("E"):
-            if found is not None and not found.counted and found.kind not in {"std", "short", "default"}:
+            if found is not None and not found.counted and found.kind not in UNCOUNTED and self.peek() != "M":
                 self.count(found)
             found = self.component(found)
         if found is None:
@@ -57,9 +59,7 @@ class Names(Cursor):
             return Node("template", scope, self.template_arguments())
         if letter == "M" and scope is not None:     # a lambda in the initialiser of a data member
             self.at += 1
-            scope.counted = False
-            self.seen.remove(scope)
-            return self.initialiser(scope)
+            return Node("member", scope, "M")
         if scope is None:
             if letter == "S":
                 return STD if self.take("St") else self.substitution()
@@ -68,11 +68,6 @@ class Names(Cursor):
             if letter == "D" and following in "tT":
                 return self.decltype()
         return Node("in", scope or ROOT, self.unqualified())
-
-    def initialiser(self, scope: Node) -> Node:
-        """The member in whose initialiser a lambda stands."""
-        found = Node("member", scope, "M")
-        return found
 
     def local(self) -> Node:
         """`Z` function `E` and what stands in it: an entity, a string literal, a default argument's lambda."""
@@ -118,16 +113,18 @@ class Names(Cursor):
             return Node("internal", "L", self.source_name(), self.discriminator())
         if letter == "U":
             return self.unnamed()
-        if letter == "D" and self.take("DC"):
+        return self.structor() if letter in "CD" else self.operator()
+
+    def structor(self) -> Node:
+        """A constructor or destructor, one that is inherited, or a structured binding."""
+        if self.take("DC"):
             parts: list[Node] = []
             while not self.take("E"):
                 parts.append(self.source_name())
             return Node("binding", "DC", *parts, "E")
-        if letter in "CD":
-            if letter == "C" and self.text[self.at + 1] == "I":
-                return Node("structor", self.match(re.compile("CI[1-3]")), self.type())
-            return Node("structor", self.match(STRUCTOR))
-        return self.operator()
+        if self.text.startswith("CI", self.at):
+            return Node("structor", self.match(INHERITED), self.type())
+        return Node("structor", self.match(STRUCTOR))
 
     def operator(self) -> Node:
         """`pl`, `cv` type, `li` suffix."""
@@ -177,5 +174,3 @@ class Names(Cursor):
         self.depth -= 1
         return Node("declaration", code, *parts)
 
-
-__all__ = ["SEQUENCE", "Names"]

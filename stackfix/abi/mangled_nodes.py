@@ -1,18 +1,18 @@
 """The tree of a mangled name. A node's parts, one after the other, spell the name again.
 
-`SUBSTITUTABLE` parts of a name (Itanium C++ ABI 5.1.8) are nodes with `counted` set. Where the name repeats one as `S_`,
-the tree has the same node again: what is written out once more is another node, whatever it looks like.
+What may be repeated as `S_`, `S0_` and so on (Itanium C++ ABI 5.1.10) is a node with `counted` set; where the name
+repeats it the tree has the same node again. What is written out once more is another node, whatever it looks like.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Hostile names: what goes beyond ends at once. The largest of some 400,000 real names have 12,000 letters, are 55 deep,
-# and 25,000 letters when demangled.
-MOST_LETTERS: Final = 100_000
+# Hostile names end at these. Of 210,000 real names the longest has 1,995 letters, and 19,468 when demangled; the parser
+# goes 22 levels down.
+MOST_LETTERS: Final = 65_536
 DEEPEST: Final = 130
-MOST_TEXT: Final = 1_000_000
+MOST_TEXT: Final = 200_000
 
 
 class NotMangledError(ValueError):

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from stackfix.abi.mangled_nodes import MOST_TEXT, Node, NotMangledError
 
-MOST_LEVELS = 220       # of the tree; three frames of Python each
-MOST_WORK = 20 * MOST_TEXT      # letters joined on the way, of which the text is the last
+MOST_LEVELS = 120       # of the tree, up to six frames of Python each; real names have 34
+MOST_WORK = 20 * MOST_TEXT      # letters joined on the way; a node counts for 32
 
 
 class Scope(NamedTuple):
     """Arguments that `T_` speaks of, and those around them."""
 
-    arguments: Node
+    arguments: tuple[Node, ...]
+    packs: tuple[tuple[Node, ...] | None, ...]      # elements of those arguments that are packs
     outer: Scope | None
 
 
@@ -54,11 +55,18 @@ class Printer:
         made = rule(self, node)
         found = made if isinstance(made, Spelled) else Spelled(made)
         self.level -= 1
-        self.work += len(found.left) + len(found.right) + 8
-        if self.work > MOST_WORK or len(found.left) + len(found.right) > MOST_TEXT:
+        size = len(found.left) + len(found.right)
+        self.spend(size + 32)
+        if size > MOST_TEXT:
             raise NotMangledError
         self.known[key] = found
         return found
+
+    def spend(self, work: int) -> None:
+        """So much more was done for this name."""
+        self.work += work
+        if self.work > MOST_WORK:
+            raise NotMangledError
 
     def text(self, node: Node) -> str:
         """The node, where it declares nothing."""
@@ -67,20 +75,32 @@ class Printer:
 
     def enter(self, arguments: Node) -> Scope | None:
         """`T_` speaks of these arguments from here on; the scope to return to."""
-        before = self.scope
-        self.scope = Scope(arguments, before)
+        before, nodes = self.scope, tuple(arguments.nodes())
+        packs = tuple(tuple(each.nodes()) if each.kind == "pack" else None for each in nodes)
+        self.scope = Scope(nodes, packs, before)
         self.scopes.append(self.scope)
+        self.spend(len(nodes))
         return before
+
+    def elements(self, parameter: Node) -> int | None:
+        """How many elements the pack has that a `T_` stands for; None where it stands for none."""
+        number = number_of(parameter)
+        if self.scope is None or self.in_lambda or number >= len(self.scope.packs):
+            return None
+        pack = self.scope.packs[number]
+        return None if pack is None else len(pack)
 
     def argument(self, number: int) -> Node | None:
         """What `T_` of this number stands for; None where an expansion has come to the end of its pack."""
-        if self.scope is None:
+        if self.scope is None or number >= len(self.scope.arguments):
             raise NotMangledError
-        arguments = self.scope.arguments.nodes()
-        if number >= len(arguments):
-            raise NotMangledError
-        found = arguments[number]
-        if found.kind != "pack":
-            return found
-        elements = found.nodes()
-        return elements[self.element] if self.element < len(elements) else None
+        pack = self.scope.packs[number]
+        if pack is None:
+            return self.scope.arguments[number]
+        return pack[self.element] if self.element < len(pack) else None
+
+
+def number_of(parameter: Node) -> int:
+    """0 for `T_`, 1 for `T0_`, 2 for `T1_`."""
+    letters = parameter.letters(1)[:-1]
+    return int(letters, 36) + 1 if letters else 0

@@ -106,7 +106,7 @@ def fold(printer: Printer, node: Node) -> str:
     return f"({operands[0]}{mark}...{mark}{operands[1]})"
 
 
-def function_parameter(printer: Printer, node: Node) -> str:
+def function_parameter(_printer: Printer, node: Node) -> str:
     letters = node.letters(0).partition("p")[2].lstrip("rVK").rstrip("_")
     if letters == "T":
         return "this"
@@ -115,13 +115,8 @@ def function_parameter(printer: Printer, node: Node) -> str:
 
 def sizeof_pack(printer: Printer, node: Node) -> str:
     of = node.node(1)
-    if of.kind == "parameter" and printer.scope is not None and not printer.in_lambda:
-        letters = of.letters(1)[:-1]
-        number = int(letters, 36) + 1 if letters else 0
-        arguments = printer.scope.arguments.nodes()
-        if number < len(arguments) and arguments[number].kind == "pack":
-            return str(len(arguments[number].nodes()))
-    return f"sizeof...({printer.text(of)})"
+    length = printer.elements(of) if of.kind == "parameter" else None
+    return f"sizeof...({printer.text(of)})" if length is None else str(length)
 
 
 def scoped(printer: Printer, node: Node) -> str:
@@ -161,5 +156,5 @@ EXPRESSIONS: dict[str, Rule] = {
     "sizeof list": lambda printer, node: f"sizeof...({joined(printer, node.nodes())[0]})",
     "vendor call": lambda printer, node:
         f"{printer.text(node.node(1))}({joined(printer, node.nodes()[1:])[0]})",
-    "arguments": lambda printer, node: enclosed(printer, node),
+    "arguments": enclosed,
 }

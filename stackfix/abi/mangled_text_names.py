@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.abi.mangled_nodes import Node, NotMangledError
+from stackfix.abi.mangled_nodes import Node
 from stackfix.abi.mangled_operators import OPERATORS
 from stackfix.abi.mangled_printer import Printer, Rule, Spelled
 
@@ -70,12 +70,12 @@ def class_name(printer: Printer, scope: Node) -> str:
     return printer.text(scope)
 
 
-def source(printer: Printer, node: Node) -> str:
+def source(_printer: Printer, node: Node) -> str:
     name = node.letters(1)
     return "(anonymous namespace)" if name.startswith(("_GLOBAL__N", "_GLOBAL_.N", "_GLOBAL_$N")) else name
 
 
-def operator(printer: Printer, node: Node) -> str:
+def operator(_printer: Printer, node: Node) -> str:
     spelling = OPERATORS[node.letters(0)][0].rstrip()
     return f"operator{' ' if spelling[0].isalpha() else ''}{spelling}"
 
@@ -165,18 +165,18 @@ def thunk(printer: Printer, node: Node) -> str:
 
 def fixed(text: str) -> Rule:
     """A rule for nodes that have one text."""
-    return lambda printer, node: text
+    return lambda _printer, _node: text
 
 
 NAMES: dict[str, Rule] = {
     "in": inside, "template": template, "source": source, "operator": operator, "lambda": lambda_type,
     "function of": function, "local": local, "thunk": thunk, "std": fixed("std"), "string": fixed("string literal"),
-    "short": lambda printer, node: SHORT[node.letters(0)],
+    "short": lambda _printer, node: SHORT[node.letters(0)],
     "tagged": lambda printer, node: f"{printer.text(node.node(0))}[abi:{node.node(2).letters(1)}]",
     "internal": lambda printer, node: printer.text(node.node(1)),
     "member": lambda printer, node: printer.text(node.node(0)),
     "qualified": lambda printer, node: printer.text(node.node(1)),
-    "unnamed": lambda printer, node: f"{{unnamed type#{ordinal(node.letters(0)[2:])}}}",
+    "unnamed": lambda _printer, node: f"{{unnamed type#{ordinal(node.letters(0)[2:])}}}",
     "conversion": lambda printer, node: f"operator {printer.text(node.node(1))}",
     "suffix": lambda printer, node: f'operator"" {printer.text(node.node(1))}',
     "vendor": lambda printer, node: f"operator {printer.text(node.node(1))}",
@@ -187,4 +187,3 @@ NAMES: dict[str, Rule] = {
     "temporary": lambda printer, node:
         f"reference temporary #{ordinal(node.letters(2)) - 1} for {printer.text(node.node(1))}",
 }
-__all__ = ["NAMES", "NotMangledError", "enclosed", "is_void", "joined", "spelled_qualifiers", "unwrapped"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from stackfix.abi.mangled_nodes import Node, NotMangledError
 from stackfix.abi.mangled_operators import BUILTINS
-from stackfix.abi.mangled_printer import Printer, Rule, Spelled
+from stackfix.abi.mangled_printer import Printer, Rule, Spelled, number_of
 from stackfix.abi.mangled_text_names import is_void, joined, spelled_qualifiers
 
 POINTERS = {"P": "*", "R": "&", "O": "&&", "C": " _Complex", "G": " _Imaginary"}
+MOST_SEEN = 5_000       # nodes of one pattern that are searched for its pack
 SIMPLE = frozenset({"source", "in", "std", "function parameter", "braced", "scoped", "short", "global"})
 
 
@@ -24,7 +25,7 @@ def pointed(inner: Spelled, mark: str, *, spaced: bool = False) -> Spelled:
     return Spelled(f"{left}({mark}", f"){right}")
 
 
-def builtin(printer: Printer, node: Node) -> str:
+def builtin(_printer: Printer, node: Node) -> str:
     code = node.letters(0)
     if code in BUILTINS:
         return BUILTINS[code]
@@ -101,8 +102,7 @@ def vector(printer: Printer, node: Node) -> Spelled:
 
 def parameter(printer: Printer, node: Node) -> Spelled:
     """What `T_` stands for; in a lambda's parameters, `auto:1`."""
-    letters = node.letters(1)[:-1]
-    number = int(letters, 36) + 1 if letters else 0
+    number = number_of(node)
     if printer.in_lambda:
         return Spelled(f"auto:{number + 1}")
     argument = printer.argument(number)
@@ -119,18 +119,15 @@ def parameter(printer: Printer, node: Node) -> Spelled:
 
 def packs(printer: Printer, node: Node, found: list[int], seen: set[int]) -> list[int]:
     """Lengths of the packs that `T_` in a pattern stands for."""
-    if id(node) in seen or len(seen) > 5_000:
+    if id(node) in seen or len(seen) > MOST_SEEN:
         return found
     seen.add(id(node))
-    if node.kind == "parameter" and printer.scope is not None:
-        letters = node.letters(1)[:-1]
-        number = int(letters, 36) + 1 if letters else 0
-        arguments = printer.scope.arguments.nodes()
-        if number < len(arguments) and arguments[number].kind == "pack":
-            found.append(len(arguments[number].nodes()))
+    if node.kind == "parameter":
+        length = printer.elements(node)
+        found += [] if length is None else [length]
     elif node.kind not in {"lambda", "pack expansion", "expansion"}:
         for part in node.nodes():
-            if len(seen) > 5_000 or found:
+            if found:
                 break
             packs(printer, part, found, seen)
     return found
@@ -139,7 +136,9 @@ def packs(printer: Printer, node: Node, found: list[int], seen: set[int]) -> lis
 def expansion(printer: Printer, node: Node) -> str:
     """The pattern for each element of its pack, or with `...` where no pack is known."""
     pattern = node.node(1)
-    lengths = [] if printer.in_lambda else packs(printer, pattern, [], set())
+    seen: set[int] = set()
+    lengths = packs(printer, pattern, [], seen)
+    printer.spend(32 * len(seen))
     if not lengths:
         text = printer.text(pattern)
         return f"{text}..." if pattern.kind in SIMPLE else f"({text})..."

@@ -35,26 +35,19 @@ class Types(Names):
         """A type that has parts."""
         if letter == "S":
             return self.substituted()
-        if letter == "N" or letter == "Z" or letter.isdigit():
-            found = self.name()
-            return found if found.counted else self.count(found)
+        if letter in "TD":
+            return self.parameter_type() if letter == "T" else self.extended()
         if letter in "PROCG":
             self.at += 1
-            return self.count(Node("pointer", letter, self.type()))
-        if letter in "rVK":
+            found = Node("pointer", letter, self.type())
+        elif letter in {"N", "Z"} or letter.isdigit():
+            found = self.name()
+        elif letter in "rVK":       # a function type is one with its qualifiers
             qualifiers = self.match(CV)
-            return self.count(Node("cv", qualifiers, self.unqualified_type()))
-        if letter == "T":
-            return self.parameter_type()
-        if letter == "F":
-            return self.count(self.function())
-        if letter == "D":
-            return self.extended()
-        return self.count(self.rare(letter))
-
-    def unqualified_type(self) -> Node:
-        """What qualifiers stand before: a function type is one with them, else a type like others."""
-        return self.function() if FUNCTION.match(self.text, self.at) else self.type()
+            found = Node("cv", qualifiers, self.function() if FUNCTION.match(self.text, self.at) else self.type())
+        else:
+            found = self.function() if letter == "F" else self.rare(letter)
+        return found if found.counted else self.count(found)
 
     def rare(self, letter: str) -> Node:
         """Arrays, pointers to members, vendors' qualifiers and types."""
@@ -135,21 +128,19 @@ class Types(Names):
         if code in {"DF", "DB", "DU"}:
             return Node("builtin", self.match(FLOATING))
         if code in {"Dt", "DT"}:
-            return self.count(self.decltype())
-        if code == "Dp":
-            self.at += 2
-            return self.count(Node("pack expansion", "Dp", self.type()))
-        if code in {"Do", "DO", "Dw", "Dx"}:
-            return self.count(self.function())
-        self.expect("Dv")
-        if BOUND.match(self.text, self.at):
-            size: Node | str = self.match(BOUND)
-        else:
-            self.expect("_")
+            found = self.decltype()
+        elif code in {"Do", "DO", "Dw", "Dx"}:
+            found = self.function()
+        elif self.take("Dp"):
+            found = Node("pack expansion", "Dp", self.type())
+        elif self.take("Dv_"):
             size = self.expression()
             self.expect("_")
-            return self.count(Node("vector", "Dv_", size, "_", self.type()))
-        return self.count(Node("vector", "Dv", size, self.type()))
+            found = Node("vector", "Dv_", size, "_", self.type())
+        else:
+            self.expect("Dv")
+            found = Node("vector", "Dv", self.match(BOUND), self.type())
+        return self.count(found)
 
     def decltype(self) -> Node:
         """`Dt` or `DT` ... `E`."""
@@ -183,7 +174,7 @@ class Types(Names):
             inner = self.expression()
             self.expect("E")
             return Node("value", "X", inner, "E")
-        if letter == "J" or letter == "I":      # `I` before GCC 4.7
+        if letter in {"J", "I"}:        # `I` before GCC 4.7
             self.at += 1
             return Node("pack", letter, *self.arguments(), "E")
         return self.type()
