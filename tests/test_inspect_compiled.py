@@ -228,6 +228,19 @@ def test_of_two_libraries_with_one_name_the_nearer_supplies(tmp_path: Path) -> N
     assert names(found, "pkg/b/_x.so") == []
 
 
+def test_a_renamed_copy_that_keeps_its_soname_is_not_what_needed_names(tmp_path: Path) -> None:
+    """As torchvision carries libcudart.e8e8b82a.so.12: who needs libcudart.so.12 gets torch's."""
+    world = World(tmp_path)
+    world.wheel("pkg", "1.0", {
+        "pkg/_C.so": lib(wants=("f",), needs=("libx.so.1",)), "pkg/_D.so": lib(wants=("f",), needs=("libx.e8b8.so.1",)),
+        "pkg/_E.so": lib(wants=("g",), needs=("liby.so.1",)),
+        "pkg.libs/libx.e8b8.so.1": lib(offers=("f",), soname="libx.so.1"),
+        "pkg.libs/liby.so.1.2": lib(offers=("g",), soname="liby.so.1")})
+    found = read_installed("pkg", installation_of(world), [])
+    assert {each.path: names(found, each.path) for each in found.files if "_" in each.path} == {
+        "pkg/_C.so": ["f"], "pkg/_D.so": [], "pkg/_E.so": []}
+
+
 def test_libraries_that_need_each_other_in_a_circle_are_followed_once(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.wheel("pkg", "1.0", {"pkg/liba.so": lib(wants=("b",), needs=("libb.so", "liba.so"), offers=("a",)),

@@ -59,7 +59,7 @@ def cudnn_axis(facts: AbiFacts, host: Host) -> Axis:
 
 def left_to_others(files: Sequence[CompiledFile]) -> tuple[str, ...]:
     """DT_NEEDED without what lies in the package itself."""
-    own = {name for file in files for name in (file.elf.soname, file.path.rpartition("/")[2])}
+    own = frozenset[str]().union(*(file.names for file in files))
     return tuple(dict.fromkeys(soname for file in files for soname in file.elf.needed if soname not in own))
 
 

@@ -117,7 +117,7 @@ def torch_sonames(files: Sequence[CompiledFile]) -> tuple[str, ...]:
 
 def in_load_order(files: Sequence[CompiledFile]) -> tuple[CompiledFile, ...]:
     """Each file behind those of the package that it needs: the loader binds a library before what needs it."""
-    named = {name: file for file in files for name in (file.elf.soname, file.path.rpartition("/")[2]) if name}
+    named = {name: file for file in files for name in file.names}
     found: dict[str, CompiledFile] = {}
     for file in files:
         chain, seen = [file], {file.path}

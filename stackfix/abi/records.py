@@ -16,6 +16,15 @@ from stackfix.inspect.records import ElfObject, UndefinedSymbol
 # --- what is read of compiled files -------------------------------------------------------------------------------
 
 
+def found_as(path: str, soname: str | None) -> frozenset[str]:
+    """Names under which the loader finds a file: its own, and its soname where a link of that name leads to it.
+
+    A renamed copy (libcudart.e8e8b82a.so.12) may keep the soname, and is still not found as libcudart.so.12.
+    """
+    name = path.rpartition("/")[2]
+    return frozenset({name, soname}) if soname and name.startswith(soname) else frozenset({name})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledFile:
     """One shared object of what is asked about, with the symbols that it leaves to others."""
@@ -25,6 +34,11 @@ class CompiledFile:
     undefined: tuple[UndefinedSymbol, ...]  # all, weak ones too, without what a file of the same package supplies
     supplied: int                   # how many are left out for that reason (DT_NEEDED, followed through the package)
     archs: GpuArchs | UnreadableFatbin | None   # None: no GPU code
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What DT_NEEDED may call it."""
+        return found_as(self.path, self.elf.soname)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

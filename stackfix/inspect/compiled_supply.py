@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stackfix.abi.records import found_as
 from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.records import BadElf, ElfObject, FileAt, SymbolNames, UndefinedSymbol, UnreadableElf
 
@@ -41,8 +42,8 @@ def needed_inside(piece: Piece, package: Sequence[Piece]) -> Iterator[Piece]:
     """Files of the package that the loader opens for one of them, breadth first as it does."""
     named: dict[str, list[Piece]] = {}
     for each in package:
-        for name in {each.elf.soname, each.file.path.rpartition("/")[2]} - {None}:
-            named.setdefault(str(name), []).append(each)
+        for name in found_as(each.file.path, each.elf.soname):
+            named.setdefault(name, []).append(each)
     seen, ahead = {piece.file.identity}, [piece]
     while ahead:
         requester = ahead.pop(0)
