@@ -159,16 +159,15 @@ def test_a_new_minor_reads_only_its_own_wheel(index: World, whole: Path) -> None
 def test_an_altered_hash_stops_it_and_changes_nothing(index: World, capfd: pytest.CaptureFixture[str]) -> None:
     place = index.almanac("altered", "1.13.1", "2.0.1", "2.1.0")
     make(place, index.store)
-    path = place / "torch.toml"
-    path.write_text(path.read_text().replace(index.wheels["2.0.1"].sha256, "f" * 64))
+    path, wheel = place / "torch.toml", index.wheels["2.0.1"]
+    path.write_text(path.read_text().replace(wheel.sha256, "f" * 64))
     before = files(place)
-    words = ["torch", "--make", "--store", str(index.folder / "none"), "--directory", str(place)]
+    words = ["torch", "--make", "--store", str(index.store), "--directory", str(place)]
     assert main(words) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        f"error: {index.wheels['2.0.1'].file}: its sha256 is {index.wheels['2.0.1'].sha256}, not {'f' * 64} as the "
-        "manifest says",
+        f"error: {wheel.file}: its sha256 is {wheel.sha256}, not {'f' * 64} as the manifest says",
         "  find out which of the two is right before anything else; nothing was read of the file"]
     assert files(place) == before
 

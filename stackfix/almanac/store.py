@@ -53,12 +53,14 @@ def read_more(wheel: ManifestWheel, store: Path, wanted: Wanted, kept: Extracted
     """What the store keeps of the wheel after the rest of what is wanted was read of it."""
     before = kept.tables.libraries if kept else ()
     known = {each.path for each in before}
-    with work_folder(store) as work:
-        tell(f"{wheel.file}: downloading")
-        path = download(wheel, work)
-        tell(f"{wheel.file}: reading")
-        more = extract(path, wheel, lambda name: name not in known and wanted(name))
-    tell("")
+    try:
+        with work_folder(store) as work:
+            tell(f"{wheel.file}: downloading")
+            path = download(wheel, work)
+            tell(f"{wheel.file}: reading")
+            more = extract(path, wheel, lambda name: name not in known and wanted(name))
+    finally:
+        tell("")
     both = sorted([*before, *more.tables.libraries], key=lambda each: each.path)
     found = Extracted(left=tuple(name for name in more.left if name not in known),
                       tables=WheelTables(wheel=wheel, requires=more.tables.requires, libraries=tuple(both)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from stackfix.abi.book_patches import COLUMNS
@@ -10,6 +11,8 @@ from stackfix.almanac.torch_table import Table, minor_of, number_of, union
 from stackfix.errors import BadInput
 
 HINT = "Make the file anew with `python -m stackfix.almanac torch --make`."
+
+RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){2}")
 
 PatchRow = tuple[str, str, str, str]    # version, "+" (it exports the key, the newest patch does not) or "-", key, who
 
@@ -39,7 +42,7 @@ def parse_rows(text: str, name: str) -> list[PatchRow]:
     rows: list[PatchRow] = []
     for number, line in enumerate(lines, 2):
         parts = line.split("\t")
-        if len(parts) != 4 or parts[1] not in {"+", "-"} or not parts[0].replace(".", "").isdecimal():
+        if len(parts) != 4 or parts[1] not in {"+", "-"} or not RELEASE.fullmatch(parts[0]):
             raise BadInput(f"{name}:{number}", "is no line about a patch release", HINT)
         rows.append((parts[0], parts[1], parts[2], parts[3]))
     return rows

@@ -11,6 +11,7 @@ with `@` and its own minors where these are fewer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,7 +24,9 @@ from stackfix.errors import BadInput
 COLUMNS = "key\tminors\tlibraries"
 RELEASE = "# release"
 HINT = "Make the file anew with `python -m stackfix.almanac torch --make`."
-SHIMS_ASIDE = frozenset({"libc10.so", "libc10_cuda.so"})
+CORE = frozenset({"libc10.so", "libc10_cuda.so"})
+LINE = re.compile(rf"{RELEASE}\t(?P<minor>[0-9]{{1,4}}\.[0-9]{{1,4}})\t(?P<version>[0-9.]+)\t(?P<file>\S+)\t"
+                  r"(?P<sha256>[0-9a-f]{64})\t(?P<abi>old|new)\t(?P<patches>[0-9. ]*)")
 
 Rows = Mapping[str, Mapping[str, int]]      # by key, then by library: a set of releases
 
@@ -80,7 +83,7 @@ def union(libraries: Mapping[str, int]) -> int:
 
 def is_core(key: str, libraries: Mapping[str, int]) -> bool:
     """Whether a key is one of c10's, or a C name: the part whose changes are worth a look."""
-    return not key.startswith("_Z") or not SHIMS_ASIDE.isdisjoint(libraries)
+    return not key.startswith("_Z") or not CORE.isdisjoint(libraries)
 
 
 def render_rows(table: Table, *, core: bool = False) -> Iterator[str]:
@@ -127,19 +130,23 @@ def parse_full(text: str, name: str) -> Table:
                 library, at, own = each.partition("@")
                 row[library] = parsed(own if at else whole)
             if union(row) != parsed(whole):
-                raise ValueError("the minors are not those of the libraries")   # noqa: TRY301 - told with its line
+                raise ValueError("the minors are not those of its libraries")   # noqa: TRY301 - told with its line
         except ValueError as error:
             raise BadInput(f"{name}:{number}", str(error), HINT) from None
-    return Table(releases=releases, rows=rows)
+    table = Table(releases=releases, rows=rows)
+    if render_full(table) != text:
+        raise BadInput(name, "is not written as the generator writes it", HINT)
+    return table
 
 
 def release_of(line: str, where: str) -> BookRelease:
     """The release that a line of the head tells of. Raises BadInput."""
-    parts = line.split("\t")
-    if len(parts) != 7 or parts[0] != RELEASE or parts[5] not in {"old", "new"}:
+    parts = LINE.fullmatch(line)
+    if parts is None:
         raise BadInput(where, "is no line about a release", HINT)
-    return BookRelease(minor=parts[1], version=parts[2], file=parts[3], sha256=parts[4], string_abi=parts[5],
-                       patches=tuple(parts[6].split()))
+    return BookRelease(minor=parts["minor"], version=parts["version"], file=parts["file"], sha256=parts["sha256"],
+                       string_abi=parts["abi"], patches=tuple(parts["patches"].split()))
+
 
 
 __all__ = ["Table", "minor_of", "number_of", "parse_full", "render_core", "render_full", "union", "with_column"]
