@@ -24,7 +24,7 @@ from tests.diagnose_world import World, elf_bytes, lib
 from tests.inspect_trees import make_wheel
 from tests.judges.command import clean_environment
 from tests.loader_oracle.graph import Library
-from tests.test_cli_check import snapshot
+from tests.test_cli_check import shape_differences, snapshot
 from tests.test_project_imports import HEAVY, loaded_by
 
 SET_22, SET_23, SET_28 = (f"_ZN3c104cuda9SetDeviceE{each}" for each in ("i", "a", "ab"))
@@ -102,6 +102,18 @@ def test_a_package_that_fits(tree: World, say: Say) -> None:
         "folders": [f"{tree.site}/torch/lib"]}
     assert {(each["soname"], each["name"]) for each in document["calls"]} == {(CUDART, "cudaMalloc")}
     assert snapshot(tree.folder) == before
+
+
+def test_the_document_has_the_shape_that_the_page_shows(tree: World, say: Say) -> None:
+    page = (ROOT / "docs" / "abi.md").read_text(encoding="utf-8")
+    shown = json.loads(page.partition("## `--json`")[2].partition("```json\n")[2].partition("```")[0])
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(SET_28, FAIL_NEW, f"cudaMalloc@{CUDART}"), needs=NEEDS),
+                              "ext/bad.so": "no ELF"}, requires=("torch>=2.7",))
+    real = say("abi", "ext", *of(tree), "--json").json
+    for document in (shown, real):
+        document["fit"]["host"]["nvidia"] = {}
+    assert [key for key in ("calls", "libraries", "claims", "nearest", "notes") if not real[key]] == []
+    assert list(shape_differences(shown, real)) == []
 
 
 def test_one_that_does_not_fit_names_the_symbols_and_what_would(tree: World, say: Say) -> None:
