@@ -54,7 +54,7 @@ def really(world: World, name: str) -> str:
     ("2.4.0", "2.5.6", "2.1.2", "2.6.3", "2.2.2", "2.1 to 2.2: c10::cuda::SetDevice(int)"),
     ("2.8.0", "2.7.4.post1", "2.6.0", "2.8.3", "2.7.1", "2.3 to 2.7: c10::cuda::SetDevice(signed char)"),
 ])
-def test_flash_attn_for_an_earlier_torch(  # noqa: PLR0913 - one column each
+def test_flash_attn_for_an_earlier_torch(
     torch: str, flash: str, built_for: str, right: str, back: str, shown: str, tmp_path: Path, say: Say,
 ) -> None:
     world = install_torch(World(tmp_path), torch).wheel("einops", "0.8.0")

@@ -50,7 +50,7 @@ def deciding(told: Told, torch: InstalledTorch) -> Deciding | None:
     found, minor = told.range, minor_of(torch)
     bounding = [each for each in (*found.ceiling, *found.floor) if each.minors]
     against = [each for each in bounding if minor not in each.minors] or bounding
-    return min(against, key=lambda each: len(each.minors), default=None)
+    return min(against, key=lambda each: (len(each.minors), len(each.name)), default=None)
 
 
 def bound_lines(told: Told, torch: InstalledTorch) -> Iterator[str]:
@@ -61,7 +61,7 @@ def bound_lines(told: Told, torch: InstalledTorch) -> Iterator[str]:
         yield f"{readable(each.name)} ({each.name}) is in no torch release from {read}"
     minor = minor_of(torch)
     for bounds in (found.ceiling, found.floor):
-        first = sorted(bounds, key=lambda each: (minor in each.minors, len(each.minors)))
+        first = sorted(bounds, key=lambda each: (minor in each.minors, len(each.minors), len(each.name)))
         for each in first[:SHOWN]:
             if each.minors:
                 yield f"{readable(each.name)} ({each.name}) is in torch {told.span(each.minors)}"

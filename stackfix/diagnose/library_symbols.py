@@ -78,20 +78,21 @@ def wheel_of(view: View, provider: Owner, soname: str) -> str | None:
 
 def asked_by(view: View, fault: Fault) -> dict[str, tuple[str, ...]]:
     """Names that the environment's files ask of the library of a fault, by who asks."""
-    found = dict[str, dict[str, None]]()
-    paths = dict.fromkeys((*(each.path for each in fault.requesters),
-                           *(each.path for each in view.environment.shared_objects if each.link is None)))
-    for path in paths:
-        names = names_of(view, path, fault)
-        if names:
-            found.setdefault(label_of(view, path), {}).update(dict.fromkeys(names))
+    found, seen = dict[str, dict[str, None]](), set[str]()
+    for path in (*(each.path for each in fault.requesters),
+                 *(each.path for each in view.environment.shared_objects if each.link is None)):
+        at = view.files.at(path)
+        if isinstance(at, FileAt) and at.identity not in seen:
+            seen.add(at.identity)
+            names = names_of(view, at, fault)
+            if names:
+                found.setdefault(label_of(view, path, at.real_path), {}).update(dict.fromkeys(names))
     return {who: tuple(names) for who, names in found.items()}
 
 
-def names_of(view: View, path: str, fault: Fault) -> list[str]:
+def names_of(view: View, at: FileAt, fault: Fault) -> list[str]:
     """Names that one file asks of the library; where they carry no version, those of its family."""
-    at = view.files.at(path)
-    if not isinstance(at, FileAt) or not isinstance(at.elf, ElfObject) or fault.name not in at.elf.needed:
+    if not isinstance(at.elf, ElfObject) or fault.name not in at.elf.needed:
         return []
     try:
         undefined = view.files.symbols(at).undefined()
@@ -102,9 +103,9 @@ def names_of(view: View, path: str, fault: Fault) -> list[str]:
         each.file == fault.name or (each.file is None and family_of_symbol(each.name, families) is not None))]
 
 
-def label_of(view: View, path: str, real_path: str | None = None) -> str:
+def label_of(view: View, path: str, real_path: str) -> str:
     """Who asks: a package with its version, else the file."""
-    owner = owner_of(view, path, real_path or path)
+    owner = owner_of(view, path, real_path)
     return f"{owner.name} {owner.version}" if owner else path
 
 

@@ -35,7 +35,7 @@ def judge_broken(scenario: Scenario, answer: Answer, told: Told, workshop: Works
     assert set(SYMBOL.findall(told.error or "")) <= symbols, (told.error, finding)
     assert {each["code"] for each in answer.loud} <= {root.code, *scenario.beside}, answer.told()
     assert finding["summary"]
-    assert finding["evidence"], finding
+    assert any(each.startswith(root.evidence) for each in finding["evidence"]), finding
 
 
 def absolute(path: str | None, workshop: Workshop, made: Made) -> str | None:

@@ -45,6 +45,7 @@ class Root:
     requester: str | None = None    # relative to the site folder
     symbols: frozenset[str] | None = None   # all that it names; None: whatever it names
     among: frozenset[str] = frozenset()     # symbols that are among those it names
+    evidence: str = ""              # how one of its lines begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,8 @@ VLLM_FLASH_ATTN = Scenario(
     name="vllm-flash-attn built for another torch", base=TORCH_231, broken=put("vllm-flash-attn==2.5.6"),
     cured=take("vllm-flash-attn"), imports=("torch", "vllm_flash_attn_2_cuda"), beside=frozenset({"SF601"}),
     root=Root(code="SF501", path="vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so",
-              package="vllm-flash-attn 2.5.6", among=frozenset({"_ZN3c104cuda9SetDeviceEi"})),
+              package="vllm-flash-attn 2.5.6", among=frozenset({"_ZN3c104cuda9SetDeviceEi"}),
+              evidence="its symbols are those of torch 2.1"),
     error=r"undefined symbol: _ZN3c104cuda9SetDeviceEi")
 XFORMERS = Scenario(
     name="xformers built for another torch", base=("torch==2.4.0", "numpy<2"), broken=put("xformers==0.0.27"),
