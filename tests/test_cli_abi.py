@@ -179,6 +179,18 @@ def test_symbols_that_no_release_has(say: Say) -> None:
     assert "c10::from_a_fork()" in said.out
 
 
+def test_a_library_that_a_single_file_lacks_is_told_where_it_may_be_the_reason(tree: World, say: Say) -> None:
+    """torchaudio's modules name no folder: alone they cannot be judged, beside their library they can."""
+    own = "_ZN10torchaudio3sox5applyEN2at6TensorE"
+    tree.library("/x/_audio.so", lib(wants=(SET_23, own), needs=("libaudio.so", *NEEDS)))
+    alone = say("abi", "/x/_audio.so", *of(tree), "--json").json
+    assert [each["name"] for each in alone["torch"]["unknown"]] == [own]
+    assert ["libaudio.so, not found beside it" in each["reason"] for each in alone["notes"]] == [True]
+    tree.library("/x/libaudio.so", lib(offers=(own,)))
+    beside = say("abi", "/x/_audio.so", *of(tree), "--json").json
+    assert (beside["torch"]["unknown"], beside["notes"], beside["fit"]["verdict"]) == ([], [], "fits")
+
+
 def test_what_asks_nothing_of_torch_and_what_has_no_compiled_file(tree: World, say: Say) -> None:
     tree.wheel("plain", "1.0", {"plain/_C.so": lib(needs=("libc.so.6",))}).wheel("pure", "1.0", {"pure.py": ""})
     assert say("abi", "plain", *of(tree)).out.startswith("plain 1.0 asks nothing of torch\n")

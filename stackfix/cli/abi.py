@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from stackfix.cli.abi_host import Capabilities
     from stackfix.cli.abi_subject import Asked
     from stackfix.inspect.compiled_installed import Installation
+
+# Libraries of every system, which have no symbol of torch's
+SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|util|stdc\+\+|gcc_s|gomp|atomic|z)\.so|ld-linux|ld64")
 
 
 @click.command("abi")
@@ -88,7 +93,22 @@ def answer_to(asked: Asked, bars: Bars, *, symbols: bool) -> Answer:
         facts=facts, claims=claims(facts, books.torch, admits), host=host, axes=axes, verdict=verdict,
         suggestions=suggestions,
         symbols=tuple(each.deciding() for each in asked_of(compiled.files, books.torch)) if symbols else None,
-        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable))
+        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable, *strays(facts)))
+
+
+def strays(facts: AbiFacts) -> Iterator[tuple[str, str]]:
+    """A remark on libraries that one file needs and that are not beside it, where nobody knows whose a symbol is."""
+    if facts.subject.origin != "file" or facts.torch is None or not facts.torch.unknown:
+        return
+    from stackfix.abi.calls import NVIDIA
+    from stackfix.abi.fit_libraries import left_to_others
+    from stackfix.abi.names import is_torch_library
+
+    others = [soname for soname in left_to_others(facts.subject.files)
+              if not is_torch_library(soname) and not NVIDIA.match(soname) and not SYSTEM.match(soname)]
+    if others:
+        yield facts.subject.name, (f"needs {', '.join(others)}, not found beside it: "
+                                   "a symbol of theirs that speaks of torch's types counts as torch's")
 
 
 def host_for(asked: Asked, installation: Installation | None, facts: AbiFacts, books: Books,

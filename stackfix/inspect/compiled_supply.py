@@ -61,16 +61,17 @@ def folder_of(piece: Piece) -> str:
 
 
 def beside(files: DiskFiles, file: FileAt, elf: ElfObject) -> Iterator[tuple[FileAt, ElfObject]]:
-    """Libraries that a file reaches through its own $ORIGIN in its folder, below it, or in auditwheel's `NAME.libs`.
+    """Libraries in a file's own folder, and those that it reaches through $ORIGIN below it or in a `NAME.libs`.
 
-    Of a file that is asked about alone these are of its package; another package's, torch's say, lie elsewhere.
+    Of a file that is asked about alone these are of its package; another package's, torch's say, lie elsewhere. Some
+    packages name no folder, and load such a library before the file that needs it.
     """
     seen, ahead = {file.identity}, [(file, elf)]
     home = posixpath.dirname(file.path)
     while ahead and len(seen) <= MOST_BESIDE:
         requester, asked = ahead.pop(0)
         for needed in asked.needed:
-            for folder in origin_folders(requester, asked):
+            for folder in (*origin_folders(requester, asked), home):
                 found = files.at(f"{folder}/{needed}") if is_of_package(folder, home) and "/" not in needed else None
                 if isinstance(found, FileAt) and not isinstance(found.elf, UnreadableElf):
                     if found.identity not in seen:
