@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from stackfix.cli.places_named import current_folder, place_of, variable_of
 from stackfix.diagnose.imports import simulate_imports
 from stackfix.diagnose.situation import Owners, Situation, View
 from stackfix.errors import BadInput, Unreachable
@@ -213,33 +214,3 @@ def asked_for(options: Mapping[str, Any]) -> Asked:
         python=place_of(root, python) if python is not None and "/" in python else python,
         extensions=tuple(place_of(root, each) for each in options["extensions"]), wheels=tuple(options["wheels"]),
     )
-
-
-def place_of(root: Root, path: str) -> str:
-    """An absolute path inside the root. In a tree a relative one starts at the root.
-
-    A path of our disk that leads into the tree, as a shell completes it, is the place that it leads to.
-    """
-    ours = os.path.abspath(path)            # noqa: PTH100 - `..` behind a link is the shell's own meaning
-    if root.live:
-        return ours
-    inside = "/" + path.lstrip("/")
-    if ours.startswith(f"{root.folder}/") and not root.lexists(inside):
-        return ours[len(root.folder):]
-    return inside
-
-
-def variable_of(text: str) -> tuple[str, str]:
-    """`NAME=VALUE` as a pair. Raises BadInput."""
-    name, equals, value = text.partition("=")
-    if not equals or not name or "\0" in text:
-        raise BadInput(f"--env {text}", "is not NAME=VALUE", "for example --env LD_LIBRARY_PATH=/usr/local/cuda/lib64")
-    return name, value
-
-
-def current_folder() -> str:
-    """The working directory; `/` where it was deleted."""
-    try:
-        return os.getcwd()      # noqa: PTH109 - text
-    except OSError:
-        return "/"
