@@ -71,6 +71,7 @@ def test_the_conda_folder_of_a_notebook(torch: str, prefix: str, old: str, minor
     assert judged.status == 1
     finding = judged.only("SF101")
     is_shadow(finding, world, f"{prefix}/lib/{SONAME}", minor, first=first, package=f"libnvjitlink {old}")
+    assert any(f"_12_{minor} is in nvidia-nvjitlink-cu12 from 12.{minor}." in each for each in finding["evidence"])
     assert any(f"take {prefix}/lib out of LD_LIBRARY_PATH" in each for each in finding["cure"])
     assert any("kernel.json" in each for each in finding["cure"])
     assert any("torch to 2.6 or later" in each for each in finding["cure"])
@@ -174,7 +175,9 @@ def test_nvjitlink_older_than_cusparse(cusparse: str, minor: int, old: str, leas
     assert bare(finding["error"]) == line
     assert bare(finding["error"]) in bare(really(world))
     assert "pip check is content" in finding["why"]
+    assert f"_12_{minor} is in nvidia-nvjitlink-cu12 from {least} on, not in {old}; {old} is inst" in finding["why"]
     command, _, told = finding["cure"][0].partition("==")
+    assert told.startswith(f"{least}'")
     assert command == f"{world.prefix}/bin/python -m pip install --no-deps 'nvidia-nvjitlink-cu12"
     for enough in (least, told.partition("'")[0], "12.9.86"):
         assert is_clean(say, install_nvidia(world, "nvidia-nvjitlink-cu12", enough))

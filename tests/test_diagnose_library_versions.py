@@ -68,8 +68,8 @@ def test_nvjitlink_that_pip_kept(tmp_path: Path) -> None:
     assert finding.requester is not None
     assert finding.requester.package == "nvidia-cusparse-cu12 12.5.10.65"
     assert finding.symbols == ("__nvJitLinkAddData_12_9", "__nvJitLinkGetErrorLogSize_12_9")
-    assert finding.cure[0] == (f"{PIP} 'nvidia-nvjitlink-cu12==12.9.41'  # the oldest that has all that is asked of "
-                               "it, by nvidia-cusparse-cu12 12.5.10.65")
+    assert finding.cure[0] == (f"{PIP} 'nvidia-nvjitlink-cu12==12.9.41'  # the oldest read version that has all that "
+                               "is asked of it, by nvidia-cusparse-cu12 12.5.10.65")
     assert ("__nvJitLinkAddData_12_9 is in nvidia-nvjitlink-cu12 from 12.9.41 on, not in 12.8.93; 12.8.93 is installed"
             in finding.why)
     assert finding.installs == (Install(
@@ -106,8 +106,8 @@ def test_all_who_ask_are_served(tmp_path: Path) -> None:
     assert "from 12.4.99 on, not in 12.1.105" in finding.why
     assert ("nvidia-nvjitlink-cu12>=12.8.61 has all that is asked of it, by nvidia-cusparse-cu12 12.3.1.170, other 3"
             in finding.evidence)
-    assert finding.cure[0] == (f"{PIP} 'nvidia-nvjitlink-cu12==12.8.61'  # the oldest that has all that is asked of "
-                               "it, by nvidia-cusparse-cu12 12.3.1.170 and 1 more")
+    assert finding.cure[0] == (f"{PIP} 'nvidia-nvjitlink-cu12==12.8.61'  # the oldest read version that has all that "
+                               "is asked of it, by nvidia-cusparse-cu12 12.3.1.170 and 1 more")
 
 
 def test_a_pin_that_has_all_of_it_is_kept(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_library_that_dropped_what_an_older_consumer_needs(tmp_path: Path) -> 
     finding = only(world.opens("profiler/_p.abi3.so", project="profiler"))
     assert (finding.code, finding.culprit.package) == ("SF202", "nvidia-cuda-cupti-cu12 12.4.127")
     assert "too new" in finding.summary
-    newest = "the newest that has all that is asked of it, by profiler 1.0"
+    newest = "the newest read version that has all that is asked of it, by profiler 1.0"
     assert finding.cure == (f"{PIP} 'nvidia-cuda-cupti-cu12==12.1.105'  # {newest}",)
     assert any("cuptiDeviceGetTimestamp is in nvidia-cuda-cupti-cu12 up to 12.1.105, not in 12.2.60" in each
                for each in finding.evidence)

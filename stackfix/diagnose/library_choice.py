@@ -66,7 +66,7 @@ def by_demand(view: View, everyone: Demand, provider: Owner, need: Need) -> Know
     askers = who[0] if len(who) == 1 else f"{who[0]} and {len(who) - 1} more"
     which = "newest" if need.too_new else "oldest"
     return KnownGood(version=best[-1 if need.too_new else 0],
-                     why=f"the {which} that has all that is asked of it, by {askers}")
+                     why=f"the {which} read version that has all that is asked of it, by {askers}")
 
 
 def ranges_of(view: View, provider: Owner) -> Iterator[tuple[str, str]]:
