@@ -216,7 +216,7 @@ def fit_headline(answer: Answer) -> str:
 def axis_lines(axis: Axis, manner: Manner) -> Iterator[str]:
     """One axis, and the symbols that say so."""
     has = f" (here: {axis.has})" if axis.has and axis.verdict != FITS else ""
-    name = f"  {axis.name:<{WIDE}}" if len(axis.name) < WIDE else f"  {axis.name}  "
+    name = f"  {axis.name:<{WIDE}}" if len(axis.name) < WIDE - 1 else f"  {axis.name}  "
     lead = [(name, ""), (axis.verdict, COLOURS.get(axis.verdict, "yellow")), ("  ", "")]
     text = f"{axis.needs}{has}: {axis.reason}" if axis.verdict != FITS else axis.has or axis.reason
     yield from led(lead, printable(text), " " * (WIDE + 4), manner)
