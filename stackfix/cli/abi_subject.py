@@ -6,13 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackfix.cli.places_named import current_folder, place_of, variable_of
 from stackfix.errors import BadInput, StackfixError
 from stackfix.inspect.places import Root, open_root
+from stackfix.report.printable import printable
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Compiled
@@ -88,16 +89,16 @@ def read_subject(asked: Asked, installation: Installation | None, notes: list[No
 
         if installation is None:
             raise BadInput(asked.named, "is no file, and there is no environment to look for a package", HINT)
-        found = read_installed(asked.named, installation, notes)
+        found = read_installed(printable(asked.named), installation, notes)
     else:
         from stackfix.inspect.compiled import read_file
 
-        found = read_file(asked.named, place_of(asked.root, asked.named), asked.root)
+        found = read_file(printable(asked.named), place_of(asked.root, asked.named), asked.root)
     from stackfix.inspect.compiled import nothing_readable
 
-    for error in nothing_readable(asked.named, found):
+    for error in nothing_readable(printable(asked.named), found):
         raise error
-    return found
+    return replace(found, source=asked.named)
 
 
 def open_installation(asked: Asked, notes: list[Note]) -> Installation | None:
