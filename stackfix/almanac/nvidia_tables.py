@@ -18,6 +18,7 @@ LIBRARY_HEAD = """\
 # Functions that {soname} exports: by package, name, and the versions that have it where not all with the library do.
 # "A-B" from A to B, "A-" to the newest, of the versions that packages.tsv has as read.
 """
+OF_THE_LINKER = frozenset({"__bss_start", "_edata", "_end", "_init", "_fini"})     # in every library without versions
 
 
 class LibraryExports:
@@ -83,4 +84,4 @@ def line_of(name: str, mask: int, versions: tuple[str, ...]) -> str:
 
 def is_function(name: str) -> bool:
     """Whether a name is one that others may use: C++ names that these libraries export are internal to their wheels."""
-    return not name.startswith("_Z") and NAME.fullmatch(name) is not None
+    return not name.startswith("_Z") and name not in OF_THE_LINKER and NAME.fullmatch(name) is not None

@@ -1,0 +1,77 @@
+"""The bundled book of NVIDIA's libraries: whole, read in part where it says so, and with the floors that are known."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stackfix.abi.nvidia_book import AlmanacOfNvidia, open_nvidia_book
+from stackfix.abi.records import Bounds
+from stackfix.almanac.manifest import read_manifest
+from stackfix.almanac.nvidia_files import differing, read_exports, read_unread, read_uses
+from stackfix.almanac.nvidia_libraries import PACKAGES
+from stackfix.matrix.toml_files import matrix_directory
+
+ABI = matrix_directory() / "abi"
+MOST_BYTES = 900_000        # in the wheel the almanac shares 3 MB, which deflate brings to a third
+
+
+@cache
+def bundled() -> AlmanacOfNvidia:
+    return open_nvidia_book()
+
+
+def bounds(consumer: str, version: str, soname: str, package: str) -> Bounds:
+    """Over all libraries of the consumer together."""
+    names = {name for _, wanted, names in bundled().wants(consumer, version) if wanted == soname for name in names}
+    found, = (each for each in bundled().bounds(soname, names) if each.package == package)
+    return found
+
+
+def test_every_file_can_be_read_and_is_written_as_the_generator_writes_it() -> None:
+    exports = read_exports(ABI)
+    assert differing(ABI, exports, read_uses(ABI, exports), read_unread(ABI)) == ()
+
+
+def test_what_was_read_is_what_the_manifest_lists() -> None:
+    read = {(package, version) for package in PACKAGES for version in bundled().versions(package)}
+    assert {(each.package, each.version) for each in read_manifest(ABI / "nvidia.toml")} == read
+    assert len(read) > 150
+
+
+def test_the_files_are_small() -> None:
+    sizes = [path.stat().st_size for path in [*Path(ABI / "nvidia").glob("*.tsv"), ABI / "uses.tsv"]]
+    assert sum(sizes) < MOST_BYTES
+
+
+def test_no_name_is_of_cplusplus_or_of_the_linker() -> None:
+    book = bundled()
+    names = {name for package in PACKAGES for version in book.versions(package) for soname in book.sonames
+             for name in book.exported(package, version, soname) or ()}
+    assert len(names) > 3000
+    assert [name for name in names if name.startswith("_Z") or name == "_end"] == []
+
+
+@pytest.mark.parametrize(("consumer", "version", "soname", "package", "floor", "not_enough", "why"), [
+    # cuSPARSE carries the number of its nvJitLink in the names that it calls
+    ("nvidia-cusparse-cu12", "12.0.0.76", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", None, None, None),
+    ("nvidia-cusparse-cu12", "12.1.0.106", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", "12.1.55", "12.0.140",
+     "__nvJitLinkAddData_12_1"),
+    ("nvidia-cusparse-cu12", "12.1.3.153", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", "12.3.52", "12.2.140",
+     "__nvJitLinkAddData_12_3"),
+    ("nvidia-cusparse-cu12", "12.5.8.93", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", "12.8.61", "12.6.85",
+     "__nvJitLinkAddData_12_8"),
+    ("nvidia-cusparse-cu12", "12.5.10.65", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", "12.9.41", "12.8.93",
+     "__nvJitLinkAddData_12_9"),
+    ("torch", "2.8.0", "libcudart.so.12", "nvidia-cuda-runtime-cu12", "12.5.39", "12.4.127",
+     "cudaGetDriverEntryPointByVersion"),
+    ("torch", "2.7.1", "libcupti.so.12", "nvidia-cuda-cupti-cu12", "12.5.39", "12.4.127",
+     "cuptiActivityEnableDriverApi"),
+])
+def test_floors_that_are_known(consumer: str, version: str, soname: str, package: str, floor: str | None,
+                               not_enough: str | None, why: str | None) -> None:
+    found = bounds(consumer, version, soname, package)
+    assert (found.floor, found.not_enough, found.unknown) == (floor, not_enough, ())
+    assert why is None or why in found.low
