@@ -166,11 +166,11 @@ def test_nvjitlink_is_pinned_from_2_5_and_behind_an_extra_from_2_11() -> None:
     [
         ("nvidia-cusparse-cu12", "12.1.0.106", "nvidia-nvjitlink-cu12>=12.1.55"),
         ("nvidia-cusparse-cu12", "12.5.10.65", "nvidia-nvjitlink-cu12>=12.9.41"),
-        ("nvidia-cusparse-cu12", "12.4.1.24", "nvidia-nvjitlink-cu12>=12.5"),
+        ("nvidia-cusparse-cu12", "12.4.1.24", "nvidia-nvjitlink-cu12>=12.5.40"),
         ("nvidia-cusparse", "12.6.3.3", "nvidia-nvjitlink>=13.0"),
         ("nvidia-cusolver-cu12", "11.7.5.82", "nvidia-cublas-cu12>=12.9.0.13"),
         ("torch", "2.3.1", "nvidia-nccl-cu12>=2.19.3"),
-        ("torch", "2.7.0", "nvidia-cuda-cupti-cu12>=12.5.82"),
+        ("torch", "2.7.0", "nvidia-cuda-cupti-cu12>=12.5.39"),
         ("torch", "2.15.0", "nvidia-nccl-cu13>=2.29.7"),
     ],
 )
@@ -180,6 +180,7 @@ def test_floors_that_no_metadata_states(package: str, version: str, floor: str) 
 
 def test_cusparse_of_cuda_12_0_and_cusolver_before_12_9_set_no_floor() -> None:
     assert needs("nvidia-cusparse-cu12", "12.0.0.76") == set()
+    assert not any("nvjitlink" in need for need in needs("nvidia-cusparse", "12.7.2.19"))       # none from CUDA 13.1 on
     assert needs("nvidia-cusolver-cu12", "11.7.3.90") == set()
 
 
