@@ -117,6 +117,8 @@ def test_cuda_majors(sonames: tuple[str, ...], majors: tuple[int, ...]) -> None:
     ("libnvrtc-builtins-2dc4bf68.so.11.8", "libnvrtc-builtins.so.11.8"),
     ("libnvrtc-builtins.so.11.8", "libnvrtc-builtins.so.11.8"),
     ("libpng16-e409450e.so.16", "libpng16.so.16"),
+    ("libcudart.782fcab0.so.11.0", "libcudart.so.11.0"),
+    ("libnvjpeg.9b083ad7.so.11", "libnvjpeg.so.11"),
     ("libcudart.so.12", "libcudart.so.12"),
     ("libx-notahash.so", "libx-notahash.so"),
 ])

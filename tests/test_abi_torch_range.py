@@ -210,6 +210,15 @@ def test_records_survive_json(book: TorchBook) -> None:
     assert from_json(to_json(answer), TorchRange) == answer
 
 
+def test_a_file_that_asks_for_very_many_names_is_judged_all_the_same(book: TorchBook) -> None:
+    names = [f"_ZN2at8f{place:07d}Ev" for place in range(20_000)]
+    answer = found(book, compiled(*names, SET_A))
+    assert (len(answer.unknown), answer.known) == (20_000, ("2.5", "2.6", "2.7"))
+    assert [each.demangled for each in answer.unknown[:1]] == ["at::f0000000()"]
+    assert answer.unknown[-1].demangled is None
+    assert len(can_load([compiled(*names)], book, "2.5.1").missing) == 20_000
+
+
 # --- one release --------------------------------------------------------------------------------------------------
 
 

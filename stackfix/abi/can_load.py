@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from stackfix.abi.flavour import NEW
 from stackfix.abi.records import BookRelease, CompiledFile, LoadVerdict, TorchBook
-from stackfix.abi.torch_asked import Asked, Patch, asked_of, only_in_cuda, patch_of, string_abi_of
+from stackfix.abi.torch_asked import Asked, Patch, asked_of, only_in_cuda, patch_of, reasons, string_abi_of
 from stackfix.errors import BadInput
 
 CAN, CANNOT, UNDECIDED = "can load", "cannot load", "cannot tell"
@@ -41,15 +41,16 @@ def can_load(files: Sequence[CompiledFile], book: TorchBook, release: str, *, st
         other |= {each.name for each in asked if compared.release.minor in each.tagged}
     absent = {each.name for each in asked if not compared.patch.has(each, compared.release.minor)}
     only_cuda = {each.name for each in only_in_cuda(asked, book)} if is_without_cuda(release, cuda) else set[str]()
-    lacks = [each for each in asked if each.name in absent | other | only_cuda]
+    gone = absent | other | only_cuda
+    lacks = [each for each in asked if each.name in gone]
     why = None if not asked or other else compared.why or (None if read_machine else "machine")
     if why is None and not lacks and string_abi is None and string_abi_of(asked, book):
         why = "string-abi"
     return LoadVerdict(
         release=release, verdict=UNDECIDED if why else CANNOT if lacks else CAN, read=compared.patch.version, why=why,
-        missing=tuple(each.deciding() for each in lacks),
-        other_string=tuple(each.name for each in lacks if each.name in other - absent),
-        only_cuda=tuple(each.name for each in lacks if each.name in only_cuda - absent))
+        missing=reasons(lacks),
+        other_string=tuple(each.name for each in lacks if each.name in other and each.name not in absent),
+        only_cuda=tuple(each.name for each in lacks if each.name in only_cuda and each.name not in absent))
 
 
 def compare_with(release: str, book: TorchBook) -> Compared:

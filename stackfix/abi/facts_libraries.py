@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from stackfix.inspect.records import ElfObject
 
-# auditwheel puts a part of the file's hash behind the stem of a library that it copies: libcudart-e409450e.so.11.0
-COPIED = re.compile(r"(?P<stem>lib[A-Za-z0-9_+-]+?)-[0-9a-f]{8}(?P<rest>\.so\b.*)")
+# Copies in wheels have a part of the file's hash behind their stem: libcudart-e409450e.so.11.0 by auditwheel,
+# libcudart.782fcab0.so.11.0 by torchvision's builders
+COPIED = re.compile(r"(?P<stem>lib[A-Za-z0-9_+-]+?)[-.][0-9a-f]{8}(?P<rest>\.so\b.*)")
 # Libraries that count CUDA's majors. The others have numbers of their own, and some have one number for two majors:
 # libcusparse.so.12 is in CUDA 12 and 13, libcusolver.so.11 in 11 and 12, libcurand.so.10 in all three.
 COUNTS_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvJitLink|nvfatbin|nvrtc|nvrtc-builtins|nvjpeg|cupti|npp[a-z]+)"

@@ -16,6 +16,7 @@ from stackfix.abi.names import is_torch_library, is_torch_symbol
 from stackfix.abi.records import CompiledFile, Deciding, PatchException, TorchBook
 
 CUDA_LIBRARY = re.compile(r"lib(?:c10|torch|caffe2)_(?:\w*cuda|hip|nvrtc)\w*\.so$")
+MOST_READABLE = 1000            # reasons of one kind; real wheels have some hundred
 
 
 class Asked(NamedTuple):
@@ -31,6 +32,12 @@ class Asked(NamedTuple):
     def deciding(self) -> Deciding:
         """As a reason."""
         return Deciding(name=self.name, demangled=demangle(self.name), file=self.file, minors=self.minors)
+
+
+def reasons(asked: Iterable[Asked]) -> tuple[Deciding, ...]:
+    """As reasons. A damaged file may ask for very many: beyond MOST_READABLE they stay as they are."""
+    return tuple(each.deciding() if place < MOST_READABLE else Deciding(
+        name=each.name, demangled=None, file=each.file, minors=each.minors) for place, each in enumerate(asked))
 
 
 def names_asked(files: Iterable[CompiledFile]) -> dict[str, str]:
@@ -99,4 +106,5 @@ def patch_of(version: str, exceptions: Iterable[PatchException]) -> Patch:
                  frozenset(each.key for each in kept if not each.exported))
 
 
-__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of", "string_abi_of"]
+__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of", "reasons",
+           "string_abi_of"]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from stackfix.abi.can_load import can_load
 from stackfix.abi.flavour import NEW
 from stackfix.abi.records import BookRelease, CompiledFile, Deciding, PatchException, TorchBook, TorchRange
-from stackfix.abi.torch_asked import Asked, asked_of, is_linked, only_in_cuda, patch_of, string_abi_of
+from stackfix.abi.torch_asked import Asked, asked_of, is_linked, only_in_cuda, patch_of, reasons, string_abi_of
 
 
 def torch_range(files: Sequence[CompiledFile], book: TorchBook) -> TorchRange | None:
@@ -30,7 +30,7 @@ def torch_range(files: Sequence[CompiledFile], book: TorchBook) -> TorchRange | 
         asked=len(asked), minors=fitting, known=known, string_abi=flavour,
         index_minors=tuple(release.minor for release in book.releases
                            if release.minor in fitting and has_string_of(release, asked, flavour)),
-        floor=floor, ceiling=ceiling, unknown=tuple(each.deciding() for each in unknown),
+        floor=floor, ceiling=ceiling, unknown=reasons(unknown),
         exceptions=tuple(each for each in lacking if minor_of(each.version) in fitting),
         patches=() if unknown else tuple(each for each in patches if minor_of(each) not in fitting),
         cuda_torch=any(only_in_cuda(asked, book)),
@@ -56,7 +56,7 @@ def bounds(asked: Sequence[Asked], fitting: Sequence[str],
         begins, ends = max((begin for begin, _, _ in spans), default=0), min((end for _, end, _ in spans), default=0)
         older = [each for begin, _, each in spans if begin == begins]
         newer = [each for _, end, each in spans if end == ends]
-    return tuple(each.deciding() for each in older), tuple(each.deciding() for each in newer)
+    return reasons(older), reasons(newer)
 
 
 def patches_for(asked: Sequence[Asked],
