@@ -116,19 +116,26 @@ class AlmanacOfNvidia:
 
     def _has(self, package: str, version: str | None, soname: str, names: Collection[str]) -> dict[str, bool | None]:
         """Whether a read version has each of the names; None where the book does not know."""
-        exported = self.exported(package, version, soname) if version else None
-        return {name: None if exported is None or name.startswith("_Z") else name in exported for name in names}
+        masks = self._masks(package, version, soname) if version else None
+        if masks is None:
+            return dict.fromkeys(names)
+        having, bit = masks
+        return {name: None if name.startswith("_Z") else bool(having.get(name, 0) & bit) for name in names}
+
+    def _masks(self, package: str, version: str, soname: str) -> tuple[Mapping[str, int], int] | None:
+        """The names of a library and the bit of a read version, 0 where it lacks the library; None where not known."""
+        read, same = self._around(package, version)
+        if read is None or read != same or soname not in self._carriers:
+            return None
+        exports = self._exports_of(soname).get(package)
+        if exports is None or read not in exports.versions:
+            return {}, 0
+        return exports.masks, 1 << exports.versions.index(read)
 
     def exported(self, package: str, version: str, soname: str) -> Collection[str] | None:
         """Names of one release's library, none where the release lacks it; None where it was not read."""
-        older, newer = self._around(package, version)
-        if older is None or older != newer or soname not in self._carriers:
-            return None
-        exports = self._exports_of(soname).get(package)
-        if exports is None or older not in exports.versions:
-            return frozenset()
-        bit = 1 << exports.versions.index(older)
-        return frozenset(name for name, mask in exports.masks.items() if mask & bit)
+        found = self._masks(package, version, soname)
+        return None if found is None else frozenset(name for name, mask in found[0].items() if mask & found[1])
 
     def consumers(self) -> tuple[str, ...]:
         """Packages of which it is known what they want of NVIDIA's libraries."""
