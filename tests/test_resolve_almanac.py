@@ -1,0 +1,82 @@
+"""The lock with the almanac that comes with stackfix: real versions and symbols, on an index in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from packaging.requirements import Requirement
+
+from stackfix.abi.books import open_books
+from stackfix.matrix import query
+from stackfix.matrix.load import load_matrix
+from stackfix.resolve.limits import SYMBOLS, limits_of
+from stackfix.resolve.pep508 import parse_version
+from tests.resolve_world import FakeIndex, Release, asked, lock, pins, refusal, wheel_tags
+from tests.test_resolve_explain import facts, named
+
+BOOKS = open_books()
+REAL = load_matrix()
+SILENT = replace(REAL, rules=tuple(rule for rule in REAL.rules if ">=" not in rule.needs))
+JITLINK, CUBLAS, CUSOLVER = "nvidia-nvjitlink-cu12", "nvidia-cublas-cu12", "nvidia-cusolver-cu12"
+
+
+def index_of(torch: str) -> FakeIndex:
+    """torch with what its wheel pins, and every read version of NVIDIA's libraries, which name each other bare."""
+    build = next(build for build in query.builds(REAL, platform="linux-64", index="default") if build.version == torch)
+    world: dict[str, dict[str, Release]] = {}
+    for line in build.requires:
+        world.setdefault(Requirement(line).name, {"999": Release()})
+    for name in (*world, JITLINK, CUBLAS, CUSOLVER):
+        read = BOOKS.nvidia.versions(name)
+        needs = {"nvidia-cusparse-cu12": (JITLINK,), CUSOLVER: (JITLINK, CUBLAS, "nvidia-cusparse-cu12")}.get(name, ())
+        pinned = query.preferred_versions(REAL, build).get(name)
+        versions = dict.fromkeys([*read, *([pinned] if pinned else [])])
+        if versions:
+            world[name] = {version: Release(requires=needs) for version in versions}
+    world["torch"] = {torch: Release(requires=build.requires, tags=wheel_tags(("3.10",)))}
+    return FakeIndex({**world, "triton": {"2.3.1": Release()}})
+
+
+def test_torch_231_and_an_nvjitlink_that_its_cusparse_cannot_use() -> None:
+    request, index = asked(f"{JITLINK}==12.0.140", torch="==2.3.1"), index_of("2.3.1")
+    error = refusal(request, index, matrix=SILENT, books=BOOKS)
+    assert named(error) == {f"requirement {JITLINK}==12.0.140"}     # the index has no other torch
+    assert f"nvidia-cusparse-cu12 12.1.0.106 needs {JITLINK}>=12.1.55: libcusparse.so.12 uses" in facts(error)
+    assert "__nvJitLinkAddData_12_1, absent in 12.0.140" in facts(error)
+    assert SYMBOLS in {cause.source for cause in error.causes}
+    assert pins(lock(request, index, matrix=SILENT))[JITLINK] == "12.0.140"     # nothing else stands in the way
+
+
+def test_torch_231_never_gets_it_though_a_lock_had_it() -> None:
+    request = asked(torch="==2.3.1", kept=(("torch", "2.3.1"), (JITLINK, "12.0.140")))
+    found = lock(request, index_of("2.3.1"), matrix=SILENT, books=BOOKS)
+    assert pins(found)[JITLINK] == "12.1.105"
+    assert any("was chosen by symbols" in note and "_12_1" in note for note in found.notes)
+
+
+@pytest.mark.skipif("12.8.5.5" not in BOOKS.nvidia.versions(CUBLAS), reason="the almanac has not read these cuBLAS")
+@pytest.mark.parametrize(("cublas", "fits"), [("12.8.5.5", False), ("12.9.0.13", True), ("12.9.1.4", True)])
+def test_cusolver_11_7_5_82_over_a_cublas(cublas: str, fits: bool) -> None:
+    index = index_of("2.3.1")
+    index.projects["torch"]["2.3.1"] = Release(tags=wheel_tags(("3.10",)))
+    request = asked(f"{CUSOLVER}==11.7.5.82", f"{CUBLAS}=={cublas}", torch="==2.3.1")
+    if fits:
+        assert pins(lock(request, index, matrix=SILENT, books=BOOKS))[CUBLAS] == cublas
+        return
+    error = refusal(request, index, matrix=SILENT, books=BOOKS)
+    assert f"{CUSOLVER} 11.7.5.82 needs {CUBLAS}>=12.9.0.13: libcusolver.so.11 uses cublasSetEnvironmentMode" \
+        in facts(error)
+
+
+@pytest.mark.parametrize("build", [
+    build for build in query.builds(REAL, index="default") if build.cuda != query.CPU
+], ids=lambda build: f"{build.version}-{build.platform}")
+def test_every_stack_of_the_default_index_meets_what_symbols_set(build: object) -> None:
+    """What torch pins, or its toolkit release holds: else the wheels themselves would not load."""
+    assert isinstance(build, type(REAL.torch[0]))
+    versions = {"torch": build.version, **query.preferred_versions(REAL, build)}
+    for package, version in versions.items():
+        for limit in limits_of(SILENT, BOOKS.nvidia, package, version):
+            other = parse_version(versions.get(limit.name, ""))
+            assert other is None or limit.admits(other), (package, version, limit.rule.needs, str(other))
