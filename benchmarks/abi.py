@@ -29,6 +29,7 @@ from pathlib import Path
 from benchmarks.check import ROOT, Cost, has_module, median
 from benchmarks.elf import LIEF
 from stackfix.abi.book import open_torch_book
+from stackfix.abi.records import TorchBook
 from stackfix.abi.torch_asked import names_asked
 from stackfix.inspect.compiled import read_file
 from stackfix.inspect.places import Root
@@ -36,6 +37,7 @@ from stackfix.matrix.toml_files import matrix_directory
 
 MB = 1_000_000
 MOST_SECONDS, MOST_MICROSECONDS, MOST_BYTES = 0.5, 10.0, 3 * MB
+ENOUGH = 10_000                 # look-ups in one measurement: the clock of processor time ticks coarsely
 DATA = "stackfix/_matrices/"
 
 
@@ -98,17 +100,18 @@ def look_ups(file: Path) -> dict[str, float]:
     asked = list(names_asked(read_file(path, path, Root()).files))
     lines = (matrix_directory() / "abi" / "core.tsv").read_text("utf-8").splitlines()[1:]
     core = [line.split("\t")[0] for line in lines]
+    book: TorchBook = open_torch_book()
     found = {"ms to open the book": median_seconds(open_torch_book) * 1e3}
     for title, names in ((f"the {len(asked)} names of the file", asked), (f"{len(core)} names of core.tsv", core),
                          ("as many that nobody exports", [f"{name}v" for name in core])):
         if names:
-            found[f"us for one look-up, {title}"] = median_seconds(partial(ask_anew, names)) / len(names) * 1e6
+            many = names * (ENOUGH // len(names) + 1)
+            found[f"us for one look-up, {title}"] = median_seconds(partial(ask, book, many)) / len(many) * 1e6
     return found
 
 
-def ask_anew(names: Sequence[str]) -> int:
-    """How many of the names are exported by some minor, in an almanac that is opened for them."""
-    book = open_torch_book()
+def ask(book: TorchBook, names: Sequence[str]) -> int:
+    """How many of the names are exported by some minor."""
     return sum(bool(book.minors(name)) for name in names)
 
 

@@ -81,3 +81,13 @@ def test_an_old_extension_is_not_for_a_new_torch(book: TorchBook) -> None:
     assert can_load(files, book, "2.7.1").other_string == (OLD_FAIL,)
     assert can_load(files, book, "2.7.1", string_abi="old").verdict == "can load"
     assert can_load(files, book, "99.0.0").why == "newer"
+
+
+def test_a_patch_that_is_otherwise_than_the_newest(book: TorchBook) -> None:
+    """2.4.1 made a const method another one."""
+    only_first = [compiled("_ZNK2at7Context20blasPreferredBackendEv", "_ZN3c104cuda9SetDeviceEa")]
+    answer = torch_range(only_first, book)
+    assert answer is not None
+    assert (answer.minors, answer.patches, answer.unknown) == ((), ("2.4.0",), ())
+    assert can_load(only_first, book, "2.4.0").verdict == "can load"
+    assert can_load(only_first, book, "2.4.1").verdict == "cannot load"
