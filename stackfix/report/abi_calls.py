@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.abi.records import AbiFacts, Bounds, Call, Since
+from stackfix.report.abi_fit import WIDE
 from stackfix.report.check import Manner, led
 from stackfix.report.printable import printable
-
-WIDE = 14
 
 
 def call_lines(facts: AbiFacts, manner: Manner) -> Iterator[str]:
