@@ -134,7 +134,9 @@ def almanac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(almanac: Path, *words: str) -> None:
-    extensions.main([*words, "--directory", str(almanac), "--store", str(almanac / "store")])
+    parser = argparse.ArgumentParser()
+    extensions.add_arguments(parser)
+    extensions.run(parser.parse_args([*words, "--directory", str(almanac), "--store", str(almanac / "store")]))
 
 
 def test_the_table_is_made_of_the_manifest_newest_release_first(almanac: Path) -> None:

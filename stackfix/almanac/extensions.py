@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -138,15 +137,3 @@ def open_book(directory: Path) -> TorchBook:
     from stackfix.abi.book import open_torch_book
 
     return open_torch_book(directory)
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """The exit status of one call."""
-    parser = argparse.ArgumentParser(prog="python -m stackfix.almanac extensions")
-    add_arguments(parser)
-    run(parser.parse_args(words))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -28,7 +28,7 @@ class Case:
     wheel: str
     path: str
     torch: str
-    verdict: str                    # "can load", "cannot load", "cannot tell"; "asks nothing" of torch
+    verdict: str                    # "can load", "cannot load", "cannot tell"; "asks nothing" of torch; "not compared"
     seen: str                       # "loads", "torch symbol", "python symbol", "other symbol", "library", "other"
     missing: frozenset[str]         # torch names that we say are missing
     symbol: str | None              # the first that the loader misses
@@ -60,7 +60,9 @@ def case_of(wheel: WheelTables, row: Mapping[str, str], book: TorchBook) -> Case
     library = next(each for each in wheel.libraries if each.path == row["path"])
     files = with_siblings(library, wheel)
     verdict, missing = "asks nothing", frozenset[str]()
-    if names_asked(files):
+    if names_asked(files) and seen(row) not in {"loads", "torch symbol"}:
+        verdict = "not compared"        # something else stopped the loader first
+    elif names_asked(files):
         found = can_load(files, book, row["torch"])
         verdict, missing = found.verdict, frozenset(each.name for each in found.missing)
     symbol = row.get("symbol")

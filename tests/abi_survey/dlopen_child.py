@@ -12,6 +12,7 @@ import re
 import select
 import signal
 import sys
+from pathlib import Path
 
 TIMEOUT = 120
 NO_LIBRARY = re.compile(r"(?P<library>[^/\s:]+): cannot open shared object file")
@@ -79,9 +80,12 @@ def main() -> None:
 
     sys.stdout.write(json.dumps({"torch": str(torch.__version__)}) + "\n")
     sys.stdout.flush()
+    # torch opens the libraries of NVIDIA's wheels by path where the loader does not find them; so do extensions
+    site = Path(torch.__file__).parent.parent
+    wheels = {path.name: str(path) for path in sorted(site.glob("nvidia/*/lib/*.so*"))}
     for line in sys.stdin:
         job = json.loads(line)
-        sys.stdout.write(json.dumps(in_a_fork(job["path"], job["siblings"])) + "\n")
+        sys.stdout.write(json.dumps(in_a_fork(job["path"], {**wheels, **job["siblings"]})) + "\n")
         sys.stdout.flush()
 
 

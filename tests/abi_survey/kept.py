@@ -4,6 +4,7 @@
 
     N name              the names, sorted; other lines count them from 0, each number as the step from the one before
     X number minors     a name that is not torch's to give, and torch minors that export it all the same
+    M number library minors     a name of torch that moved from one of its libraries to another
     W package version file sha256
     R requirement       Requires-Dist that names torch
     L path soname needed,needed     a shared object; `-` for no soname
@@ -41,12 +42,13 @@ class Survey:
     """The wheels, with the names that may be torch's, and what else torch exports of the names that they want."""
 
     wheels: tuple[WheelTables, ...]
-    leaks: Mapping[str, tuple[str, ...]]    # names that are not torch's to give, by torch minors that export them
+    leaks: Mapping[str, tuple[str, ...]]    # names that are not torch's to give: torch minors that export them
+    moves: Mapping[str, Mapping[str, tuple[str, ...]]]      # names that moved: libraries, each with its minors
 
 
 def may_be_torch(name: str) -> bool:
     """Whether a name is torch's, or would be counted as torch's by a rule without filters."""
-    return is_torch_symbol(name) or (name.startswith("_Z") and TORCH_COMPONENT.search(name) is not None)
+    return is_torch_symbol(name) or (name.startswith("_Z") and bool(TORCH_COMPONENT.search(name) or "2at" in name))
 
 
 def reduced(wheel: WheelTables, leaks: Mapping[str, tuple[str, ...]]) -> WheelTables:
@@ -62,14 +64,24 @@ def reduced(wheel: WheelTables, leaks: Mapping[str, tuple[str, ...]]) -> WheelTa
                         for library, names in zip(wheel.libraries, kept, strict=True)))
 
 
-def leaked(wanted: set[str], releases: Iterable[tuple[str, WheelTables]]) -> dict[str, tuple[str, ...]]:
-    """By name, minors that export it; names that are torch's are left out."""
-    found: dict[str, list[str]] = defaultdict(list)
+def exporters(wanted: set[str], releases: Iterable[tuple[str, WheelTables]]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """By name: torch's libraries that export it, each with the minors."""
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for minor, release in releases:
-        exported = {name for library in release.libraries for name in library.exports}
-        for name in wanted & exported:
-            found[name].append(minor)
-    return {name: tuple(minors) for name, minors in sorted(found.items())}
+        for library in release.libraries:
+            file = library.path.rpartition("/")[2]
+            for name in wanted.intersection(library.exports):
+                found[name][file] = (*found[name].get(file, ()), minor)
+    return dict(sorted(found.items()))
+
+
+def in_any(libraries: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Minors of which some library has it, oldest first."""
+    return tuple(sorted({minor for minors in libraries.values() for minor in minors}, key=by_number))
+
+
+def by_number(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
 
 
 def render(survey: Survey) -> Iterator[str]:
@@ -79,6 +91,8 @@ def render(survey: Survey) -> Iterator[str]:
     number = {name: index for index, name in enumerate(names)}
     yield from (f"N {name}" for name in names)
     yield from (f"X {number[name]} {' '.join(minors)}" for name, minors in survey.leaks.items() if name in number)
+    for name, libraries in survey.moves.items():
+        yield from (f"M {number[name]} {library} {' '.join(minors)}" for library, minors in sorted(libraries.items()))
     for wheel in survey.wheels:
         yield f"W {wheel.wheel.package} {wheel.wheel.version} {wheel.wheel.file} {wheel.wheel.sha256}"
         yield from (f"R {line}" for line in wheel.requires)
@@ -100,6 +114,7 @@ def read_survey(path: Path = FILE) -> Survey:
     """What the file has."""
     names: list[str] = []
     leaks: dict[str, tuple[str, ...]] = {}
+    moves: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     wheels: list[WheelTables] = []
     head: ManifestWheel | None = None
     requires: list[str] = []
@@ -119,6 +134,9 @@ def read_survey(path: Path = FILE) -> Survey:
         elif key == "X":
             number, *minors = rest.split(" ")
             leaks[names[int(number)]] = tuple(minors)
+        elif key == "M":
+            number, library, *minors = rest.split(" ")
+            moves[names[int(number)]][library] = tuple(minors)
         elif key == "W":
             close()
             package, version, file, sha256 = rest.split(" ")
@@ -130,7 +148,7 @@ def read_survey(path: Path = FILE) -> Survey:
         else:
             libraries[-1][1][key] = [names[number] for number in counted(rest)]
     close()
-    return Survey(wheels=tuple(wheels), leaks=leaks)
+    return Survey(wheels=tuple(wheels), leaks=leaks, moves=dict(moves))
 
 
 def counted(text: str) -> Iterator[int]:
@@ -158,8 +176,12 @@ def make(store: Path, directory: Path) -> Survey:
     for each in read_manifest(directory / "torch.toml"):    # by version: the newest patch of a minor comes last
         newest[".".join(each.version.split(".")[:2])] = each
     releases = ((minor, tables(each, store, is_torch_file)) for minor, each in newest.items())
-    leaks = leaked({name for name in wanted if not is_torch_symbol(name)}, releases)
-    return Survey(wheels=tuple(reduced(wheel, leaks) for wheel in wheels), leaks=leaks)
+    exported = exporters(wanted, releases)
+    leaks = {name: in_any(libraries) for name, libraries in exported.items() if not is_torch_symbol(name)}
+    reduced_wheels = tuple(reduced(wheel, leaks) for wheel in wheels)
+    return Survey(wheels=reduced_wheels, leaks=leaks, moves={
+        name: libraries for name, libraries in exported.items()
+        if is_torch_symbol(name) and all(minors != in_any(libraries) for minors in libraries.values())})
 
 
 def every_file(_path: str) -> bool:
