@@ -31,6 +31,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "diagnose": frozenset({"abi", "matrix.records", "matrix.query", "matrix.library_records", "inspect.records",
                            "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records",
                            "inspect.fatbin_records"}),
+    "plan": frozenset({"matrix.records", "matrix.library_records", "abi.records", "inspect.records",
+                       "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records", "diagnose"}),
+    "apply": frozenset({"plan.records", "inspect.places", "inspect.plain", "sync"}),
+    "verify": frozenset({"plan.records", "inspect.plain", "inspect.environment_records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
     "resolve": frozenset({"abi.records", "matrix.records", "matrix.query", "sources.records", "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
@@ -44,7 +48,7 @@ WIRING = frozenset({"cli", "__main__"})     # alone sees every stage
 
 # Modules that reach the network or start programs: none of them belongs to a stage that only decides or renders.
 EDGES = frozenset({"httpx", "http", "socket", "ssl", "subprocess", "urllib.request", "asyncio"})
-PURE = frozenset({"errors", "resolve", "write", "diagnose", "report"})
+PURE = frozenset({"errors", "abi", "resolve", "write", "diagnose", "plan", "report"})
 
 HEAVY = ("httpx", "packaging", "resolvelib", "rattler", "rich")
 

@@ -1,0 +1,103 @@
+"""What a repair changes, as plain records: `inspect.plain` writes them, so that a plan can be kept and applied later.
+
+All paths of steps are relative to the environment's prefix, in POSIX form, without "..": nothing outside of the prefix
+is ever changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Kinds of actions, the smallest change first: among sound plans the one whose largest kind comes first here wins.
+RANKS = ("advice", "preload-hook", "relink", "write-activation", "remove-shadow", "install")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What is at a path, without following a link at its end."""
+
+    kind: str                       # "absent", "file", "link", "folder" or "other"
+    sha256: str | None = None       # of a file's content
+    mode: int | None = None         # permission bits
+    target: str | None = None       # of a link, as written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFile:
+    """A file with this text at `path`: a new inode renamed over what is there, which is kept."""
+
+    path: str
+    text: str
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeLink:
+    """A symbolic link at `path`; what is there is kept."""
+
+    path: str
+    target: str                     # relative, and inside of the prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """What is at `path` (a file, a link, or a folder with all that is in it) is moved away and kept."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallWheel:
+    """One release of a distribution in place of what is installed of it, from a file whose hash is checked."""
+
+    project: str                    # normalised
+    version: str
+    file: str                       # wheel file name
+    sha256: str
+    source: str                     # requirement that an installer is given: "torchaudio==2.3.1", or an address
+    site: str                       # the site folder that it goes to, relative to the prefix
+    replaces: tuple[str, ...]       # releases that go: ("torchaudio 2.4.0",)
+
+
+Step = WriteFile | MakeLink | SetAside | InstallWheel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one path is before and after, for people and for the check before the first step."""
+
+    path: str                       # relative to the prefix
+    before: Node
+    after: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One means, with the findings that it cures."""
+
+    id: str                         # "preload-hook-1": stable for the same findings
+    kind: str                       # one of RANKS
+    summary: str
+    cures: tuple[str, ...]          # codes of findings, each as often as it is cured
+    steps: tuple[Step, ...]         # in order; empty for advice
+    changes: tuple[Change, ...]
+    command: str | None = None      # for advice, and what an installer is called with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A finding that a plan does not cure, and why."""
+
+    code: str
+    summary: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All actions for one environment, in the order in which they are applied. Empty: nothing to repair."""
+
+    prefix: str
+    actions: tuple[Action, ...]
+    left: tuple[Left, ...]
+    variables: tuple[tuple[str, str | None], ...] = ()  # as activation leaves them; None: unset
