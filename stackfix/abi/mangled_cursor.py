@@ -9,6 +9,7 @@ from stackfix.abi.mangled_nodes import ABBREVIATIONS, DEEPEST, Node, NotMangledE
 
 DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])")
 SEQUENCE = re.compile(r"([0-9A-Z]{0,6})_")
+NUMBER = re.compile(r"[0-9]{0,9}_")     # int() refuses thousands of digits
 DISCRIMINATOR = re.compile(r"_[0-9]|__[0-9]+_")
 OFFSET = re.compile(r"n?[0-9]{1,18}_")
 
@@ -19,6 +20,7 @@ class Cursor(ABC):
     def __init__(self, text: str, at: int) -> None:
         self.text, self.at = f"{text}\0\0", at      # the end needs no test of its own
         self.end, self.depth, self.steps = len(text), 0, 4 * len(text)
+        self.converting = False     # in the type of a conversion operator
         self.seen: list[Node] = []
 
     def peek(self) -> str:
@@ -50,6 +52,13 @@ class Cursor(ABC):
         node.counted = True
         self.seen.append(node)
         return node
+
+    def forget(self, at: int, seen: int, depth: int) -> None:
+        """Back to a place where another rule may fit."""
+        for node in self.seen[seen:]:
+            node.counted = False
+        del self.seen[seen:]
+        self.at, self.depth = at, depth
 
     def deeper(self) -> None:
         """One level down; the caller comes up again."""

@@ -153,18 +153,11 @@ class Expressions(Types):
             scope = self.type()
             return Node("scoped", "sr", scope, self.simple())
         except NotMangledError:
-            self.at, self.depth = start + 1, depth
-            self.forget(seen)
+            self.forget(start + 1, seen, depth)
         parts: list[Node | str] = [self.type()]
         while not self.take("E"):
             parts.append(self.simple())
         return Node("scoped", "srN", *parts, "E", self.simple())
-
-    def forget(self, seen: int) -> None:
-        """Back to so many components."""
-        for node in self.seen[seen:]:
-            node.counted = False
-        del self.seen[seen:]
 
     def simple(self) -> Node:
         """The last component of such a name, with template arguments."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from stackfix.abi.mangled_cursor import DISCRIMINATOR, Cursor
+from stackfix.abi.mangled_cursor import DISCRIMINATOR, NUMBER, Cursor
 from stackfix.abi.mangled_nodes import ROOT, STD, Node, NotMangledError
 from stackfix.abi.mangled_operators import OPERATORS
 
 QUALIFIERS = re.compile(r"[rVK]*[RO]?")
 STRUCTOR = re.compile(r"C[1-5]|D[0-5]")
 INHERITED = re.compile(r"CI[1-3]")
-NUMBER = re.compile(r"[0-9]*_")
 UNCOUNTED = frozenset({"std", "short", "member"})
 PARAMETER_DECLARATIONS = ("Ty", "Tk", "Tn", "Tt", "Tp")
 
@@ -131,7 +130,10 @@ class Names(Cursor):
         code = self.text[self.at:self.at + 2]
         if code == "cv":
             self.at += 2
-            return Node("conversion", "cv", self.type())
+            before, self.converting = self.converting, True
+            to = self.type()
+            self.converting = before
+            return Node("conversion", "cv", to)
         if code == "li":
             self.at += 2
             return Node("suffix", "li", self.source_name())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackfix.abi.mangled_cursor import OFFSET
+from stackfix.abi.mangled_cursor import OFFSET, SEQUENCE
 from stackfix.abi.mangled_expressions import Expressions
 from stackfix.abi.mangled_nodes import MOST_LETTERS, Node, NotMangledError
 
@@ -49,7 +49,7 @@ class Parser(Expressions):
             return Node("construction", "TC", derived, offset, self.type())
         if self.take("GR"):
             name = self.name()
-            return Node("temporary", "GR", name, self.match(re.compile(r"[0-9A-Z]*_")))
+            return Node("temporary", "GR", name, self.match(SEQUENCE))
         self.expect("T")
         offsets = self.offset() if self.peek() in "hv" else self.covariant()
         return Node("thunk", f"T{offsets}", self.encoding())

@@ -102,5 +102,5 @@ class Printer:
 
 def number_of(parameter: Node) -> int:
     """0 for `T_`, 1 for `T0_`, 2 for `T1_`."""
-    letters = parameter.letters(1)[:-1]
-    return int(letters, 36) + 1 if letters else 0
+    digits = parameter.letters(1)[:-1]
+    return int(digits) + 1 if digits else 0

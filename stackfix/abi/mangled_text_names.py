@@ -93,10 +93,10 @@ def is_void(types: list[Node]) -> bool:
     return len(types) == 1 and types[0].kind == "builtin" and types[0].parts == ("v",)
 
 
-def ordinal(number: str) -> int:
+def ordinal(number: str, base: int = 10) -> int:
     """1 for `_`, 2 for `0_`, 3 for `1_`."""
     digits = number.removesuffix("_")
-    return int(digits) + 2 if digits else 1
+    return int(digits, base) + 2 if digits else 1
 
 
 def unwrapped(name: Node) -> Node:
@@ -185,5 +185,5 @@ NAMES: dict[str, Rule] = {
     "construction": lambda printer, node:
         f"construction vtable for {printer.text(node.node(3))}-in-{printer.text(node.node(1))}",
     "temporary": lambda printer, node:
-        f"reference temporary #{ordinal(node.letters(2)) - 1} for {printer.text(node.node(1))}",
+        f"reference temporary #{ordinal(node.letters(2), base=36) - 1} for {printer.text(node.node(1))}",
 }

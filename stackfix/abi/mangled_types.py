@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackfix.abi.mangled_cursor import SEQUENCE
+from stackfix.abi.mangled_cursor import NUMBER
 from stackfix.abi.mangled_names import Names
 from stackfix.abi.mangled_nodes import Node, NotMangledError
 from stackfix.abi.mangled_operators import BUILTINS
@@ -83,14 +83,21 @@ class Types(Names):
             self.at += 2
             return self.count(Node("elaborated", self.text[self.at - 2:self.at], self.name()))
         found = self.count(self.template_parameter())
-        return self.count(self.arguments_of(found)) if self.peek() == "I" else found
+        if self.peek() != "I":
+            return found
+        start, seen, depth = self.at, len(self.seen), self.depth
+        applied = self.arguments_of(found)
+        if self.converting and self.peek() != "I":      # they are the operator's arguments, not the type's
+            self.forget(start, seen, depth)
+            return found
+        return self.count(applied)
 
     def template_parameter(self) -> Node:
         """`T_`, `T0_`, `TL0__0_`."""
         if LEVEL.match(self.text, self.at):
             return Node("level parameter", self.match(LEVEL))
         self.expect("T")
-        return Node("parameter", "T", self.match(SEQUENCE))
+        return Node("parameter", "T", self.match(NUMBER))
 
     def function(self) -> Node:
         """A function type, not counted: qualifiers before it belong to it."""
@@ -153,7 +160,10 @@ class Types(Names):
     def template_arguments(self) -> Node:
         """`I` ... `E`."""
         self.expect("I")
-        return Node("arguments", "I", *self.arguments(), "E")
+        before, self.converting = self.converting, False
+        found = Node("arguments", "I", *self.arguments(), "E")
+        self.converting = before
+        return found
 
     def arguments(self) -> list[Node]:
         """Arguments up to their `E`."""
