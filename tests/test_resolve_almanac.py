@@ -55,7 +55,6 @@ def test_torch_231_never_gets_it_though_a_lock_had_it() -> None:
     assert any("was chosen by symbols" in note and "_12_1" in note for note in found.notes)
 
 
-@pytest.mark.skipif("12.8.5.5" not in BOOKS.nvidia.versions(CUBLAS), reason="the almanac has not read these cuBLAS")
 @pytest.mark.parametrize(("cublas", "fits"), [("12.8.5.5", False), ("12.9.0.13", True), ("12.9.1.4", True)])
 def test_cusolver_11_7_5_82_over_a_cublas(cublas: str, fits: bool) -> None:
     index = index_of("2.3.1")
