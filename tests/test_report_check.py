@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from stackfix.diagnose.finding_records import LEVELS, Culprit, Diagnosis, Finding, Level, Requester
+from stackfix.diagnose.finding_records import (
+    LEVELS,
+    BuiltFor,
+    Culprit,
+    Diagnosis,
+    Finding,
+    Install,
+    Level,
+    Requester,
+)
 from stackfix.inspect.environment_records import Note
 from stackfix.inspect.machine_records import Undecided
 from stackfix.report.check import Manner, at_or_above, check_lines
@@ -182,11 +191,17 @@ def test_the_document_of_a_finding_has_every_key() -> None:
                 "why_not"}
     for each in (SHADOW, NOTE):
         document = finding_document(each)
-        assert set(document) == contract | {"level", "why", "error", "winner", "loser", "cure"}
+        assert set(document) == contract | {"level", "why", "error", "winner", "loser", "cure", "installs",
+                                            "built_for"}
         assert set(document["culprit"]) == {"path", "package", "variable"}
         assert json.loads(json.dumps(document)) == document
     assert finding_document(NOTE)["requester"] is None
     assert finding_document(SHADOW)["symbols"] == list(SHADOW.symbols)
+    told = replace(SHADOW, built_for=BuiltFor(torch=("2.1",), string_abi="old", index=("2.1",), unknown=()), installs=(
+        Install(package="nvidia-nvjitlink-cu12", manager="pip", specifier=">=12.1.55", version=None),))
+    assert finding_document(told)["built_for"] == {
+        "torch": ["2.1"], "string_abi": "old", "index_torch": ["2.1"], "unknown": []}
+    assert [each["specifier"] for each in finding_document(told)["installs"]] == [">=12.1.55"]
 
 
 def test_a_document_survives_whatever_a_file_is_called() -> None:

@@ -40,6 +40,11 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "symbols": list(finding.symbols), "evidence": list(finding.evidence), "error": finding.error,
         "winner": finding.winner, "loser": finding.loser, "cure": list(finding.cure),
         "repairable": finding.repairable, "why_not": finding.why_not,
+        "installs": [{"package": each.package, "manager": each.manager, "specifier": each.specifier,
+                      "version": each.version, "breaks": list(each.breaks)} for each in finding.installs],
+        "built_for": None if finding.built_for is None else {
+            "torch": list(finding.built_for.torch), "string_abi": finding.built_for.string_abi,
+            "index_torch": list(finding.built_for.index), "unknown": list(finding.built_for.unknown)},
     }
 
 
