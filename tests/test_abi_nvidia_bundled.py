@@ -65,6 +65,18 @@ def test_no_name_is_of_cplusplus_or_of_the_linker() -> None:
      "__nvJitLinkAddData_12_8"),
     ("nvidia-cusparse-cu12", "12.5.10.65", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12", "12.9.41", "12.8.93",
      "__nvJitLinkAddData_12_9"),
+    ("nvidia-cusolver-cu12", "11.7.3.90", "libcublas.so.12", "nvidia-cublas-cu12", None, None, None),
+    ("nvidia-cusolver-cu12", "11.7.4.40", "libcublas.so.12", "nvidia-cublas-cu12", "12.9.0.13", "12.8.5.5",
+     "cublasSetEnvironmentMode"),
+    ("nvidia-cusolver-cu12", "11.7.5.82", "libcublas.so.12", "nvidia-cublas-cu12", "12.9.0.13", "12.8.5.5",
+     "cublasSetEnvironmentMode"),
+    ("torch", "2.1.2", "libnccl.so.2", "nvidia-nccl-cu12", None, None, None),
+    ("torch", "2.3.1", "libnccl.so.2", "nvidia-nccl-cu12", "2.19.3", "2.18.3", "ncclCommRegister"),
+    ("torch", "2.7.1", "libnccl.so.2", "nvidia-nccl-cu12", "2.23.4", "2.22.3", "ncclCommInitRankScalable"),
+    ("torch", "2.8.0", "libnccl.so.2", "nvidia-nccl-cu12", "2.27.3", "2.26.5", "ncclCommWindowRegister"),
+    ("torch", "2.11.0", "libnccl.so.2", "nvidia-nccl-cu12", "2.28.3", "2.27.7", "ncclAlltoAll"),
+    ("torch", "2.12.1", "libnccl.so.2", "nvidia-nccl-cu13", "2.29.7", "2.29.3", "ncclCommMemStats"),
+    ("torch", "2.8.0", "libcusolver.so.11", "nvidia-cusolver-cu12", "11.7.1.2", "11.6.4.69", "cusolverDnXsyevBatched"),
     ("torch", "2.8.0", "libcudart.so.12", "nvidia-cuda-runtime-cu12", "12.5.39", "12.4.127",
      "cudaGetDriverEntryPointByVersion"),
     ("torch", "2.7.1", "libcupti.so.12", "nvidia-cuda-cupti-cu12", "12.5.39", "12.4.127",
@@ -75,3 +87,20 @@ def test_floors_that_are_known(consumer: str, version: str, soname: str, package
     found = bounds(consumer, version, soname, package)
     assert (found.floor, found.not_enough, found.unknown) == (floor, not_enough, ())
     assert why is None or why in found.low
+
+
+@pytest.mark.parametrize(("soname", "package", "name", "last", "gone"), [
+    ("libcublasLt.so.12", "nvidia-cublas-cu12", "cublasLtE4m3E4m3Fp32Bf16Bf16Matmul", "12.6.0.22", "12.6.1.4"),
+    ("libcusolver.so.11", "nvidia-cusolver-cu12", "cusolverDnSorgqrHost", "11.4.5.107", "11.5.0.53"),
+    ("libcusolver.so.11", "nvidia-cusolver-cu12", "cusolverDnSgehd2", "11.5.4.101", "11.6.0.99"),
+])
+def test_a_newer_version_may_have_dropped_a_function(soname: str, package: str, name: str, last: str,
+                                                     gone: str) -> None:
+    found, = (each for each in bundled().since(soname, name) if each.package == package)
+    assert (found.last, found.absent_after) == (last, gone)
+
+
+def test_another_soname_ends_what_a_package_can_give() -> None:
+    """torch 2.0 is linked against libcupti.so.11.7, which the next release of that package calls libcupti.so.11.8."""
+    found = bounds("torch", "2.0.1", "libcupti.so.11.7", "nvidia-cuda-cupti-cu11")
+    assert (found.versions, found.ceiling, found.gone_in) == (("11.7.101",), "11.7.101", "11.8.87")
