@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 
-from stackfix.abi.mangled_nodes import ABBREVIATIONS, DEEPEST, Node, NotMangledError
+from stackfix.abi.mangled_nodes import ABBREVIATIONS, DEEPEST, SHARED, Node, NotMangledError
 
 DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])")
 SEQUENCE = re.compile(r"([0-9A-Z]{0,6})_")
@@ -17,10 +17,13 @@ OFFSET = re.compile(r"n?[0-9]{1,18}_")
 class Cursor(ABC):
     """The name, the place in it, and what was seen that may be repeated as `S_`, `S0_` and so on."""
 
-    def __init__(self, text: str, at: int) -> None:
+    def __init__(self, text: str, at: int, *, members: bool = False) -> None:
+        """`members`: whether a data member counts in whose initialiser a lambda stands, as since GCC 14."""
         self.text, self.at = f"{text}\0\0", at      # the end needs no test of its own
         self.end, self.depth, self.steps = len(text), 0, 4 * len(text)
         self.converting = False     # in the type of a conversion operator
+        self.members, self.has_members = members, False
+        self.odd = False            # has a type that no program has: a substitution was taken for another
         self.seen: list[Node] = []
 
     def peek(self) -> str:
@@ -49,6 +52,8 @@ class Cursor(ABC):
 
     def count(self, node: Node) -> Node:
         """The node, which may be repeated from here on."""
+        if node.kind in SHARED:         # by all names: counted in one it would spoil the others
+            raise NotMangledError
         node.counted = True
         self.seen.append(node)
         return node

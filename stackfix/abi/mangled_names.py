@@ -43,12 +43,19 @@ class Names(Cursor):
         qualifiers = "H" if self.take("H") else self.match(QUALIFIERS)
         found: Node | None = None
         while not self.take("E"):
-            if found is not None and not found.counted and found.kind not in UNCOUNTED and self.peek() != "M":
+            if found is not None and not found.counted and found.kind not in UNCOUNTED and self.counts_here():
                 self.count(found)
             found = self.component(found)
         if found is None:
             raise NotMangledError
         return Node("qualified", qualifiers, found) if qualifiers else found
+
+    def counts_here(self) -> bool:
+        """Whether what stands before this place is counted: always, but for a data member with a lambda."""
+        if self.peek() != "M":
+            return True
+        self.has_members = True
+        return self.members
 
     def component(self, scope: Node | None) -> Node:
         """One more component of a nested name."""

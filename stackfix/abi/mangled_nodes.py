@@ -50,4 +50,5 @@ class Node:
 
 ROOT = Node("root")             # the global namespace
 STD = Node("std", "St")
+SHARED = frozenset({"root", "std", "short", "builtin"})     # kinds of which there is one node for all names
 ABBREVIATIONS = {letter: Node("short", f"S{letter}") for letter in "absiod"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from stackfix.abi.mangled_cursor import OFFSET, SEQUENCE
 from stackfix.abi.mangled_expressions import Expressions
@@ -80,10 +81,30 @@ def returns(name: Node) -> bool:
 
 
 def parse(name: str) -> tuple[Node, str]:
-    """The tree of a name and the compiler's suffix (".cold", or ""). Raises NotMangledError."""
+    """The tree of a name and the compiler's suffix (".cold", or ""). Raises NotMangledError.
+
+    Compilers differ in what they count where a lambda stands in a data member's initialiser, and no name says which
+    it was: what does not fit GCC up to 13 is read as those since have it.
+    """
     if not name.startswith("_Z") or len(name) > MOST_LETTERS or "\0" in name:
         raise NotMangledError
     parser = Parser(name, 2)
+    try:
+        tree, suffix = whole(parser, name)
+    except NotMangledError:
+        if not parser.has_members:
+            raise
+        return whole(Parser(name, 2, members=True), name)
+    if parser.has_members and parser.odd:
+        other = Parser(name, 2, members=True)
+        with suppress(NotMangledError):
+            read = whole(other, name)
+            return (tree, suffix) if other.odd else read
+    return tree, suffix
+
+
+def whole(parser: Parser, name: str) -> tuple[Node, str]:
+    """What the parser makes of the whole name."""
     tree = parser.encoding()
     suffix = name[parser.at:]
     if suffix and not CLONE.fullmatch(suffix):

@@ -39,15 +39,21 @@ class Types(Names):
             return self.parameter_type() if letter == "T" else self.extended()
         if letter in "PROCG":
             self.at += 1
-            found = Node("pointer", letter, self.type())
+            found = Node("pointer", letter, self.target())
         elif letter in {"N", "Z"} or letter.isdigit():
             found = self.name()
         elif letter in "rVK":       # a function type is one with its qualifiers
             qualifiers = self.match(CV)
-            found = Node("cv", qualifiers, self.function() if FUNCTION.match(self.text, self.at) else self.type())
+            found = Node("cv", qualifiers, self.function() if FUNCTION.match(self.text, self.at) else self.target())
         else:
             found = self.function() if letter == "F" else self.rare(letter)
         return found if found.counted else self.count(found)
+
+    def target(self) -> Node:
+        """A type that is no reference: nothing points to one, and nothing qualifies one."""
+        found = self.type()
+        self.odd = self.odd or (found.kind == "pointer" and found.parts[0] in {"R", "O"})
+        return found
 
     def rare(self, letter: str) -> Node:
         """Arrays, pointers to members, vendors' qualifiers and types."""
