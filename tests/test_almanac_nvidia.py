@@ -16,7 +16,7 @@ from stackfix.almanac.nvidia_tables import LibraryExports
 from stackfix.almanac.records import LibraryTables, ManifestWheel, WantedName, WheelTables
 from stackfix.almanac.store import write_kept
 from stackfix.almanac.uses import LibraryUses, uses_in
-from stackfix.errors import BadInput
+from stackfix.errors import BadInput, Unreachable
 from tests.almanac_wheels import needs_gcc, only_from, shared_object, wheel
 
 TAG = "py3-none-manylinux1_x86_64"
@@ -117,6 +117,22 @@ def test_adding_wheels_gives_what_making_all_anew_gives(world: World) -> None:
     assert world.call("--make") == 0
     assert world.files() == added
     assert open_nvidia_book(world.abi).since("libnvJitLink.so.12", "link_more")[0].first == "12.1.10"
+
+
+@needs_gcc
+def test_what_is_published_and_was_not_read_is_listed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.call("--make")
+    world.provider("12.1.10", ["link_12_0"], listed=False)
+    wheel(world.index, "nvidia-nvjitlink-cu12", "0.0.1.dev5", {"nvidia/x": b""}, tags=TAG)      # a placeholder
+    monkeypatch.setattr("stackfix.almanac.nvidia.PACKAGES", ("nvidia-nvjitlink-cu12",))
+    before = world.files()
+    assert world.call("--published") == 0
+    assert open_nvidia_book(world.abi).unread("nvidia-nvjitlink-cu12") == ("12.1.10",)
+    assert {name for name, content in world.files().items() if before[name] != content} == {"packages.tsv"}
+    assert world.call("--check") == 0
+    monkeypatch.setattr("stackfix.almanac.nvidia.PACKAGES", ("nvidia-nccl-cu12",))
+    with pytest.raises(Unreachable, match="nvidia-nccl-cu12"):
+        world.call("--published")
 
 
 @needs_gcc

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from stackfix.abi.nvidia_versions import sorted_versions, version_key
-from stackfix.almanac.fetch import QUIET, no_answer, run_pip
+from stackfix.almanac.fetch import no_answer, run_pip
 from stackfix.almanac.nvidia_libraries import is_placeholder
 
+ASKED = ("index", "versions", "--pre", "--no-input", "--disable-pip-version-check", "--no-color")
 AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 
 
@@ -16,8 +17,7 @@ def published(package: str) -> tuple[str, ...]:
 
     pip leaves out withdrawn ones and such as have no file for this platform, and has some that are source only.
     """
-    words = [each for each in QUIET if each != "--quiet"]
-    status, told, faults = run_pip(["index", "versions", "--pre", *words, "--", package], {})
+    status, told, faults = run_pip([*ASKED, "--", package], {})
     found = AVAILABLE.search(told)
     if status or found is None:
         raise no_answer(package, faults)
