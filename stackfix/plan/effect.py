@@ -1,0 +1,69 @@
+"""The view of an environment as it would be after a plan: the simulation that every plan is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from stackfix.diagnose.situation import Owners, Situation, View
+from stackfix.inspect.environment_records import ActivationScript, Environment
+from stackfix.inspect.records import Files
+from stackfix.plan.effect_environment import NO_USER_SITE, with_links, with_scripts, without, without_user_site
+from stackfix.plan.effect_files import ChangedFiles
+from stackfix.plan.effect_imports import simulate_hooked, tables
+from stackfix.plan.effect_records import Effect, Variable
+from stackfix.plan.effect_variables import activated
+from stackfix.plan.records import InstallWheel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """An environment with what was laid over it."""
+
+    environment: Environment
+    installed: Owners
+    files: Files
+
+
+class Ground(Protocol):
+    """What only the disk, or an opened wheel, can answer."""
+
+    def real(self, folder: str) -> str | None:
+        """A folder without links; None where there is none."""
+        ...
+
+    def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
+        """The environment as it would be with a wheel installed. Raises StackfixError where it cannot be opened."""
+        ...
+
+    def scripts(self, variables: tuple[Variable, ...]) -> tuple[ActivationScript, ...]:
+        """The activation scripts that would be there, as an inspection reads them."""
+        ...
+
+
+def view_after(view: View, effect: Effect, ground: Ground, *, active: bool = False) -> View:
+    """The view after all of an effect; `active`: in an activated shell. What cannot be opened raises StackfixError."""
+    laid = Laid(environment=view.environment, installed=view.installed, files=view.files)
+    for each in effect.wheels:
+        laid = ground.laid_over(laid, each)
+    files = laid.files
+    if effect.links or effect.gone:
+        files = ChangedFiles(files, links={each.path: each.target for each in effect.links}, gone=effect.gone,
+                             real=ground.real)
+    owners = {each.path: laid.installed.owners(each.path) for each in effect.links}
+    environment = with_links(without(laid.environment, effect.gone), effect.links, owners)
+    if effect.variables:
+        environment = with_scripts(environment, ground.scripts(effect.variables))
+    situation = replace(view.situation, environment=environment)
+    if active:
+        situation = in_shell(situation, effect.variables)
+    start, openings = simulate_hooked(situation, view.libraries, files, tables(effect.hooks, files))
+    return replace(view, situation=situation, files=files, installed=laid.installed, start=start, openings=openings)
+
+
+def in_shell(situation: Situation, variables: tuple[Variable, ...]) -> Situation:
+    """The situation once activation has set the variables."""
+    after = activated(situation, variables)
+    if dict(after.machine.variables).get(NO_USER_SITE):
+        return replace(after, environment=without_user_site(after.environment))
+    return after

@@ -1,0 +1,46 @@
+"""What an installation would have to bring, and who finds the files for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stackfix.plan.records import InstallWheel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A project in a range of releases."""
+
+    project: str                    # normalised
+    specifier: str                  # PEP 440; "" for any
+    near: str | None                # the release that is there: the nearest to it is the smallest change
+    cuda: str | None = None         # of a torch: "12.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """Wheels that would do, best first; each set by itself. Else why there is none."""
+
+    sets: tuple[tuple[InstallWheel, ...], ...] = ()
+    reason: str | None = None       # "no network", "no wheel for CPython 3.11 on linux-64"
+
+
+class Choices(Protocol):
+    """Finds wheels. All else that is installed is kept."""
+
+    def offers(self, wanted: tuple[Wanted, ...]) -> Offers:
+        """Wheels of all these projects, for the environment's Python and platform, with what they lack there."""
+        ...
+
+
+class NoChoices:
+    """Fills Choices where nothing is to be installed."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def offers(self, wanted: tuple[Wanted, ...]) -> Offers:
+        """Nothing, for the reason given."""
+        names = ", ".join(f"{each.project}{each.specifier}" for each in wanted)
+        return Offers(reason=f"{names}: {self._reason}")

@@ -1,0 +1,118 @@
+"""The smallest sound plan: candidates joined finding by finding, each joint simulated, what turns out idle left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from stackfix.diagnose.finding_records import Finding
+from stackfix.plan.effect_records import Effect
+from stackfix.plan.install_choice import Choices
+from stackfix.plan.names import Key, key_of
+from stackfix.plan.rules import Refusals, candidates
+from stackfix.plan.simulate import Simulation
+
+DEPTH = 4                       # findings in a row that a cure may uncover
+# What an installation may leave: it is said beside it
+TOLD = frozenset({"SF601", "SF602", "SF603"})
+
+
+class Search:
+    """Looks for the plan of one environment. `method`: one of rules.METHODS."""
+
+    def __init__(self, simulation: Simulation, choices: Choices, method: str) -> None:
+        self.simulation, self.choices, self.method = simulation, choices, method
+        self.refusals = Refusals()
+        self.tried: dict[Key, list[str]] = {}       # what did not do, in words
+
+    def run(self, findings: Iterable[Finding]) -> Effect:
+        """An effect that cures what can be cured, and makes nothing new."""
+        effect = Effect()
+        for finding in findings:
+            if not self.is_cured(effect, finding):
+                effect = self.attempt(effect, finding, DEPTH) or effect
+        return self.pruned(effect)
+
+    def attempt(self, effect: Effect, finding: Finding, depth: int) -> Effect | None:
+        """The effect joined with the first candidate that cures a finding, and with what that uncovers in turn."""
+        before, told = self.simulation.outcome(effect), None
+        view = before.view if key_of(finding) in before.plain else before.active_view
+        for candidate in candidates(view, finding, self.method, self.choices, self.refusals):
+            joined = effect.joined(candidate)
+            if joined == effect or self.simulation.left <= 0:
+                continue
+            cured = self.is_cured(joined, finding)
+            new = self.simulation.new(joined) if cured else ()
+            if cured and new and depth:
+                more = self.attempt(joined, new[0], depth - 1)
+                if more is not None and self.is_cured(more, finding):
+                    joined, new = more, self.simulation.new(more)
+            if cured and not new:
+                return joined
+            if cured and told is None and joined.wheels and all(is_told(each) for each in new):
+                told = joined
+            if not cured or new:
+                self.tried.setdefault(key_of(finding), []).append(self.why_not(joined, candidate, new))
+        return told
+
+    def why_not(self, joined: Effect, candidate: Effect, new: tuple[Finding, ...]) -> str:
+        """Why a candidate is no plan."""
+        means = " with ".join(candidate.kinds())
+        broken = self.simulation.outcome(joined).broken
+        if broken is not None:
+            return f"{means}: {broken}"
+        return f"{means}: leads to {new[0].code}: {new[0].summary}" if new else f"{means}: does not cure it"
+
+    def is_cured(self, effect: Effect, finding: Finding) -> bool:
+        """Whether a finding is gone: everywhere, or where activation is part of the effect, in an activated shell."""
+        outcome, key = self.simulation.outcome(effect), key_of(finding)
+        if outcome.broken is not None:
+            return False
+        gone = not outcome.has(key, active=False)
+        return not outcome.has(key, active=True) and (gone or bool(effect.variables))
+
+    def cured(self, effect: Effect) -> tuple[frozenset[Key], frozenset[Key]]:
+        """What is gone: everywhere; in an activated shell."""
+        outcome, before = self.simulation.outcome(effect), self.simulation.before
+        return (frozenset(each for each in before if each not in outcome.plain),
+                frozenset(each for each in before if each not in outcome.active))
+
+    def pruned(self, effect: Effect) -> Effect:
+        """The effect without parts that cure nothing, the largest first."""
+        wanted, new = self.cured(effect), {key_of(each) for each in self.simulation.new(effect)}
+        for smaller in without_one(effect):
+            part = minus(effect, smaller)
+            if part == effect or not part or self.simulation.left <= 0:
+                continue
+            found = self.cured(part)
+            fresh = {key_of(each) for each in self.simulation.new(part)}
+            if found[0] >= wanted[0] and found[1] >= wanted[1] and fresh <= new and \
+                    self.simulation.outcome(part).broken is None:
+                effect = part
+        return effect
+
+
+def is_told(finding: Finding) -> bool:
+    """Whether it is a requirement that an installation does not meet any more, and no more than that."""
+    return finding.severity != "error" and finding.code in TOLD
+
+
+def without_one(effect: Effect) -> Iterator[Effect]:
+    """Parts of an effect, each to be taken away: whole kinds, then single ones."""
+    kinds = effect.kinds()
+    yield from (effect.only(kind) for kind in reversed(kinds) if len(kinds) > 1)
+    yield from (Effect(wheels=(each,)) for each in effect.wheels)
+    yield from (Effect(gone=(each,)) for each in effect.gone)
+    yield from (Effect(variables=(each,)) for each in effect.variables)
+    yield from (Effect(links=(each,)) for each in effect.links)
+    for library in sorted({each.library for each in effect.hooks}):
+        yield Effect(hooks=tuple(each for each in effect.hooks if each.library == library))
+
+
+def minus(effect: Effect, part: Effect) -> Effect:
+    """An effect without a part of it."""
+    return Effect(
+        hooks=tuple(each for each in effect.hooks if each not in part.hooks),
+        links=tuple(each for each in effect.links if each not in part.links),
+        gone=tuple(each for each in effect.gone if each not in part.gone),
+        variables=tuple(each for each in effect.variables if each not in part.variables),
+        wheels=tuple(each for each in effect.wheels if each not in part.wheels))

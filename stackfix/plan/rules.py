@@ -1,0 +1,60 @@
+"""From a finding to what could cure it, the smallest change first. Nothing here is known to work: it is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.situation import View
+from stackfix.plan.effect_records import Effect
+from stackfix.plan.install_choice import Choices
+from stackfix.plan.rules_activation import by_activation
+from stackfix.plan.rules_hook import by_hook
+from stackfix.plan.rules_install import wants
+from stackfix.plan.rules_links import by_links, by_links_and_path
+from stackfix.plan.rules_shadow import by_removal
+
+Rule: TypeAlias = Callable[[View, Finding], Iterator[Effect]]
+
+# What a method limits the means to, in the order in which they are tried. A link where the loader does not look first
+# needs activation beside it.
+METHODS: Mapping[str, tuple[Rule, ...]] = MappingProxyType({
+    "auto": (by_hook, by_links, by_activation, by_links_and_path, by_removal),
+    "activate": (by_activation, by_links_and_path),
+    "preload": (by_hook,),
+    "symlink": (by_links, by_links_and_path),
+    "reinstall": (),
+})
+INSTALLING = frozenset({"auto", "reinstall"})
+
+
+class Refusals:
+    """Why nothing was to be installed, by finding; grows."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, dict[str, None]] = {}
+
+    def note(self, code: str, reason: str) -> None:
+        self._reasons.setdefault(code, {}).setdefault(reason)
+
+    def of(self, code: str) -> tuple[str, ...]:
+        return tuple(self._reasons.get(code, ()))
+
+
+def candidates(view: View, finding: Finding, method: str, choices: Choices, refusals: Refusals) -> Iterator[Effect]:
+    """What could cure a finding, by rank; each once."""
+    tried = {Effect()}
+    for rule in METHODS[method]:
+        for effect in rule(view, finding):
+            if effect not in tried:
+                tried.add(effect)
+                yield effect
+    for option in wants(view, finding) if method in INSTALLING else ():
+        offers = choices.offers(option)
+        if offers.reason is not None:
+            refusals.note(finding.code, offers.reason)
+        for wheels in offers.sets:
+            if wheels:
+                yield Effect(wheels=wheels)

@@ -1,0 +1,22 @@
+"""A copy in the prefix that stands before the right one and belongs to nobody: set aside, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.situation import View
+from stackfix.plan.effect_records import Effect
+from stackfix.plan.names_paths import is_inside
+
+CODES = frozenset({"SF101", "SF302", "SF403", "SF803", "SF804", "SF1102"})
+
+
+def by_removal(view: View, finding: Finding) -> Iterator[Effect]:
+    """Without the winner, where no installer knows it: what a package has is the package's to remove."""
+    path = finding.winner
+    if finding.code in CODES and path is not None and is_inside(view, path):
+        at = view.files.at(path)
+        real = getattr(at, "real_path", path)
+        if not view.owners(path, real):
+            yield Effect(gone=(path,))
