@@ -33,6 +33,9 @@ class ProbeStep:
     accuracy: Accuracy | None
     seconds: float
     libraries: tuple[str, ...]      # of the GPU stack, mapped meanwhile: absolute paths
+    # The whole does not depend on one that has nothing to try: a package that is not installed, a backend that torch
+    # itself does not offer on this GPU.
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,52 @@
+"""How a child process ended, and what it said before. The other end of the messages is `child_talk`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """One child, from its start to its end."""
+
+    answer: dict[str, Any] | None   # None: it died, or was ended, before
+    stage: str | None               # the last that it said it was about to do
+    mapped: tuple[str, ...]         # files of the GPU stack, as it last saw them
+    status: int                     # as subprocess has it: -11 for SIGSEGV
+    timed_out: bool
+    left_behind: int | None         # process id of one that does not even die of SIGKILL
+    said: str                       # the end of what it and its packages printed
+    seconds: float
+
+
+def messages(output: str, mark: str) -> Iterator[dict[str, Any]]:
+    """What the child told us, among whatever else was printed before it began."""
+    for line in output.split("\n"):
+        if not line.startswith(f"{mark} "):
+            continue
+        try:
+            message = json.loads(line[len(mark) + 1:])
+        except ValueError:      # cut off in the middle
+            continue
+        if isinstance(message, dict):
+            yield message
+
+
+def ended(output: str, mark: str, *, status: int, timed_out: bool, left_behind: int | None, said: str,
+          seconds: float) -> Ended:
+    """The record of what a child printed on its standard output, and of its end."""
+    answer: dict[str, Any] | None = None
+    stage: str | None = None
+    mapped: tuple[str, ...] = ()
+    for message in messages(output, mark):
+        found = message.get("mapped")
+        mapped = tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else mapped
+        if isinstance(message.get("at"), str):
+            stage = message["at"]
+        if isinstance(message.get("answer"), dict):
+            answer = message["answer"]
+    return Ended(answer=answer, stage=stage, mapped=mapped, status=status, timed_out=timed_out,
+                 left_behind=left_behind, said=said, seconds=seconds)
