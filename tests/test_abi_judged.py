@@ -13,11 +13,11 @@ HEAD = "\t".join(COLUMNS) + "\n"
 ROW = {
     "package": "torchaudio", "version": "2.11.1", "file": "torchaudio-2.11.1-cp311-cp311-manylinux_2_28_x86_64.whl",
     "sha256": "a" * 64, "torch": "2.13 2.14 2.15", "string_abi": "-", "cuda": "13", "declares": ">=2.11",
-    "disproved": "2.11 2.12",
+    "disproved": "2.11 2.12", "because": "torch_new_stable_ivalue",
 }
 OLDER = {**ROW, "version": "2.3.1+cu121", "file": "torchaudio-2.3.1+cu121-cp311-cp311-linux_x86_64.whl",
          "sha256": "b" * 64, "torch": "2.3", "string_abi": "old", "cuda": "11 12", "declares": "==2.3.1",
-         "disproved": "-"}
+         "disproved": "-", "because": "-"}
 OTHER = {**ROW, "package": "xformers", "version": "0.0.27",
          "file": "xformers-0.0.27-cp39-abi3-manylinux2014_x86_64.whl",
          "sha256": "c" * 64, "torch": "-", "cuda": "-", "declares": "*", "disproved": "-"}
@@ -40,7 +40,7 @@ def test_a_row_is_a_wheel() -> None:
     assert first == JudgedWheel(
         package="torchaudio", version="2.11.1", file="torchaudio-2.11.1-cp311-cp311-manylinux_2_28_x86_64.whl",
         sha256="a" * 64, torch=("2.13", "2.14", "2.15"), string_abi=None, cuda=(13,), declares=">=2.11",
-        disproved=("2.11", "2.12"))
+        disproved=("2.11", "2.12"), because=("torch_new_stable_ivalue",))
     assert (second.string_abi, second.cuda, second.disproved) == ("old", (11, 12), ())
     assert (third.torch, third.cuda, third.declares) == ((), (), "*")
 
@@ -89,7 +89,7 @@ def test_a_wrong_value_is_told_with_its_line(column: str, value: str, tmp_path: 
     (text(ROW).replace("cuda", "cudnn"), "extensions.tsv:1: the columns are not package version"),
     (HEAD.rstrip("\n"), "extensions.tsv:1: the last line does not end"),
     (text(ROW).rstrip("\n"), "extensions.tsv:2: the last line does not end"),
-    (text(ROW) + "\n" + text(OLDER), "extensions.tsv:3: 1 columns instead of 9"),
+    (text(ROW) + "\n" + text(OLDER), "extensions.tsv:3: 1 columns instead of 10"),
     (text(ROW, {**OLDER, "sha256": "a" * 64}), f"extensions.tsv:3: the wheel {'a' * 64} stands here twice"),
     (text(OTHER, ROW), "extensions.tsv:3: torchaudio stands behind xformers"),
     (text(ROW, OTHER, OLDER), "extensions.tsv:4: torchaudio stands behind xformers"),

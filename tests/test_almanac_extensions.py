@@ -54,7 +54,7 @@ def test_a_judged_wheel_has_what_its_symbols_and_its_metadata_say() -> None:
     tables = wheel(library("some/a.so", OLD, needed=("libc10.so", "libcudart.so.12")), library("some/b.so", EVER))
     assert judge(tables, Book()) == JudgedWheel(
         package="some", version="1.0", file="some-1.0-cp311-cp311-manylinux_2_28_x86_64.whl", sha256="a" * 64,
-        torch=("2.1", "2.2"), string_abi=None, cuda=(12,), declares=">=2.1", disproved=("2.3",))
+        torch=("2.1", "2.2"), string_abi=None, cuda=(12,), declares=">=2.1", disproved=("2.3",), because=(OLD,))
 
 
 def test_nothing_is_disproved_where_nothing_is_declared() -> None:

@@ -179,12 +179,12 @@ def test_symbols_that_no_release_has(say: Say) -> None:
     assert "c10::from_a_fork()" in said.out
 
 
-def test_a_library_that_a_single_file_lacks_is_told_where_it_may_be_the_reason(tree: World, say: Say) -> None:
+def test_a_library_that_a_single_file_lacks_is_told(tree: World, say: Say) -> None:
     """torchaudio's modules name no folder: alone they cannot be judged, beside their library they can."""
     own = "_ZN10torchaudio3sox5applyEN2at6TensorE"
     tree.library("/x/_audio.so", lib(wants=(SET_23, own), needs=("libaudio.so", *NEEDS)))
     alone = say("abi", "/x/_audio.so", *of(tree), "--json").json
-    assert [each["name"] for each in alone["torch"]["unknown"]] == [own]
+    assert alone["torch"]["unknown"] == []      # torchaudio's own namespace
     assert ["libaudio.so, not found beside it" in each["reason"] for each in alone["notes"]] == [True]
     tree.library("/x/libaudio.so", lib(offers=(own,)))
     beside = say("abi", "/x/_audio.so", *of(tree), "--json").json

@@ -1,6 +1,6 @@
 """Extension wheels that were read and judged before: `matrices/abi/extensions.tsv`.
 
-UTF-8 lines of nine columns with a tab between them; first of all a line with the columns' names:
+UTF-8 lines of ten columns with a tab between them; first of all a line with the columns' names:
 
     package     normalised project name
     version     with its local version
@@ -11,6 +11,7 @@ UTF-8 lines of nine columns with a tab between them; first of all a line with th
     cuda        CUDA majors of the libraries that it is linked against; `-`: none
     declares    what its metadata require of torch: `>=2.11`; `*`: torch, whatever its version; `-`: nothing
     disproved   torch minors that it declares and cannot load with; `-`: none
+    because     of the symbols that bound `torch`, the shortest: two for its oldest minor, two for its newest; `-`: none
 
 Packages stand in alphabetic order, a package's newest release first, a release's wheels by file name. The generator
 writes the file (`python -m stackfix.almanac extensions`).
@@ -28,7 +29,8 @@ from stackfix.errors import BadInput
 from stackfix.matrix.toml_files import matrix_directory, read_file
 
 FILE = "extensions.tsv"
-COLUMNS = ("package", "version", "file", "sha256", "torch", "string_abi", "cuda", "declares", "disproved")
+COLUMNS = ("package", "version", "file", "sha256", "torch", "string_abi", "cuda", "declares", "disproved",
+           "because")
 NOTHING = "-"
 HINT = "`python -m stackfix.almanac extensions --make` writes this file anew."
 PATTERNS = {
@@ -41,6 +43,7 @@ PATTERNS = {
     "cuda": re.compile(r"-|[0-9]{1,4}(?: [0-9]{1,4})*"),
     "declares": re.compile(r"-|\*|(?:[=<>!~]=?=?[0-9][0-9a-z.!+*]*)(?:,[=<>!~]=?=?[0-9][0-9a-z.!+*]*)*"),
     "disproved": re.compile(r"-|[0-9]{1,4}\.[0-9]{1,4}(?: [0-9]{1,4}\.[0-9]{1,4})*"),
+    "because": re.compile(r"-|[A-Za-z_][A-Za-z0-9_.$]*(?: [A-Za-z_][A-Za-z0-9_.$]*)*"),
 }
 
 
@@ -121,6 +124,7 @@ def parse_row(line: str, where: str) -> JudgedWheel:
         package=row["package"], version=row["version"], file=row["file"], sha256=row["sha256"],
         torch=words(row["torch"]), string_abi=given(row["string_abi"]), cuda=tuple(map(int, words(row["cuda"]))),
         declares=given(row["declares"]), disproved=words(row["disproved"]),
+        because=words(row["because"]),
     )
 
 
@@ -128,10 +132,10 @@ def render_judged_wheels(wheels: Iterable[JudgedWheel]) -> str:
     """The whole text of such a file, of wheels that are in its order."""
     rows = [COLUMNS]
     for each in wheels:
-        lists = (each.torch, tuple(map(str, each.cuda)), each.disproved)
-        torch, cuda, disproved = (" ".join(words) or NOTHING for words in lists)
+        lists = (each.torch, tuple(map(str, each.cuda)), each.disproved, each.because)
+        torch, cuda, disproved, because = (" ".join(words) or NOTHING for words in lists)
         rows.append((each.package, each.version, each.file, each.sha256, torch, each.string_abi or NOTHING, cuda,
-                     each.declares or NOTHING, disproved))
+                     each.declares or NOTHING, disproved, because))
     return "".join("\t".join(row) + "\n" for row in rows)
 
 

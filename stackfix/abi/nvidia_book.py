@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from stackfix.abi.nvidia_bounds import bounds_in, since_in
-from stackfix.abi.nvidia_text import Consumer, Exports, Published, parse_exports, parse_packages, parse_uses
+from stackfix.abi.nvidia_text import INTERNAL, Consumer, Exports, Published, parse_exports, parse_packages, parse_uses
 from stackfix.abi.nvidia_versions import version_key
 from stackfix.abi.records import Bounds, LibraryUse, Provision, Since
 from stackfix.matrix.toml_files import matrix_directory, read_file
@@ -25,8 +25,8 @@ def open_nvidia_book(directory: Path | None = None) -> AlmanacOfNvidia:
 class AlmanacOfNvidia:
     """Fills records.NvidiaBook.
 
-    C++ names (_Z...) that these libraries export are internal to their wheels and not in the book: `provides` cannot
-    tell of them, and bounds() leaves them out.
+    C++ names (_Z...) and names of kernels (sm90_...) that these libraries export are internal to their wheels and not
+    in the book: `provides` cannot tell of them, and `bounds` leaves them out.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -86,8 +86,8 @@ class AlmanacOfNvidia:
         return tuple(found)
 
     def bounds(self, soname: str, names: Collection[str]) -> tuple[Bounds, ...]:
-        """For each wheel that has the library: which versions export all of the names. C++ names are left out."""
-        wanted = sorted({name for name in names if not name.startswith("_Z")})
+        """For each wheel that has the library: which versions export all of the names. Internal ones are left out."""
+        wanted = sorted({name for name in names if not INTERNAL.match(name)})
         return tuple(bounds_in(package, soname, wanted, exports, self.versions(package))
                      for package, exports in self._exports_of(soname).items())
 
@@ -120,7 +120,7 @@ class AlmanacOfNvidia:
         if masks is None:
             return dict.fromkeys(names)
         having, bit = masks
-        return {name: None if name.startswith("_Z") else bool(having.get(name, 0) & bit) for name in names}
+        return {name: None if INTERNAL.match(name) else bool(having.get(name, 0) & bit) for name in names}
 
     def _masks(self, package: str, version: str, soname: str) -> tuple[Mapping[str, int], int] | None:
         """The names of a library and the bit of a read version, 0 where it lacks the library; None where not known."""

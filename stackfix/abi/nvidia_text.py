@@ -16,6 +16,7 @@ from stackfix.errors import BadInput
 PACKAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 SONAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")      # becomes a file name
 NAME = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$@]*")
+INTERNAL = re.compile(r"_Z|sm[0-9]+_")      # how names begin that libraries of one wheel export for one another
 AGAIN = "The files of matrices/abi are generated: python -m stackfix.almanac nvidia --make"
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from stackfix.abi.flavour import NEW, OLD, TAGGED, name_flavour, string_flavour
 from stackfix.abi.mangled import demangle, neutral
-from stackfix.abi.names import is_torch_library, is_torch_symbol
+from stackfix.abi.names import is_of_another, is_torch_library, is_torch_symbol
 from stackfix.abi.records import CompiledFile, Deciding, PatchException, TorchBook
 
 CUDA_LIBRARY = re.compile(r"lib(?:c10|torch|caffe2)_(?:\w*cuda|hip|nvrtc)\w*\.so$")
@@ -51,13 +51,25 @@ def names_asked(files: Iterable[CompiledFile]) -> dict[str, str]:
 
 
 def asked_of(files: Iterable[CompiledFile], book: TorchBook) -> list[Asked]:
-    """The names that count, with what the almanac has of them."""
+    """The names that count, with what the almanac has of them.
+
+    What no release exports counts only where it is in a namespace of torch's: else a library of another project that is
+    not at hand has it.
+    """
     found = list[Asked]()
     for name, path in names_asked(files).items():
         key, flavour = neutral(name), name_flavour(name)
         plain = flavour is None and name.startswith("_Z")
-        found.append(Asked(name, path, key, flavour, book.minors(name), book.minors(key + TAGGED) if plain else ()))
+        minors = book.minors(name)
+        if not minors and is_of_another(name):
+            continue
+        found.append(Asked(name, path, key, flavour, minors, book.minors(key + TAGGED) if plain else ()))
     return found
+
+
+def names_of_others(files: Iterable[CompiledFile], book: TorchBook) -> Iterator[str]:
+    """Names that speak of torch and that a library of another project should have."""
+    return (name for name in names_asked(files) if is_of_another(name) and not book.minors(name))
 
 
 def string_abi_of(asked: Sequence[Asked], book: TorchBook) -> str | None:
@@ -106,5 +118,5 @@ def patch_of(version: str, exceptions: Iterable[PatchException]) -> Patch:
                  frozenset(each.key for each in kept if not each.exported))
 
 
-__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "only_in_cuda", "patch_of", "reasons",
-           "string_abi_of"]
+__all__ = ["Asked", "Patch", "asked_of", "is_linked", "names_asked", "names_of_others", "only_in_cuda", "patch_of",
+           "reasons", "string_abi_of"]

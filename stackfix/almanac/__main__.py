@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from stackfix.almanac import extensions, nvidia, torch
-from stackfix.errors import StackfixError
+from stackfix.errors import StackfixError, Unreachable
+from stackfix.inspect.places import reason_of
 
 PARTS = {"torch": torch, "nvidia": nvidia, "extensions": extensions}
 INTERRUPTED = 130
@@ -28,6 +29,9 @@ def main(words: Sequence[str] | None = None) -> int:
         step = error.next_step()
         sys.stderr.write(f"error: {error.what()}\n" + (f"  {step}\n" if step else ""))
         return error.exit_status
+    except OSError as error:        # the store or a scratch folder, taken away meanwhile
+        sys.stderr.write(f"error: {error.filename or 'a file'}: {reason_of(error)}\n")
+        return Unreachable.exit_status
     except KeyboardInterrupt:
         sys.stderr.write("interrupted: what was read is kept, the files are as they were\n")
         return INTERRUPTED

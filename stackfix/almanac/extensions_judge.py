@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from stackfix.abi.facts_libraries import cuda_majors, needed_of
-from stackfix.abi.records import BookRelease, JudgedWheel, TorchBook
+from stackfix.abi.records import BookRelease, Deciding, JudgedWheel, TorchBook
 from stackfix.abi.torch_range import minor_of, torch_range
 from stackfix.almanac.extensions_files import compiled_files, machine_of
 from stackfix.almanac.records import WheelTables
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from packaging.markers import Marker
 
 PYTHON = re.compile(r"-cp(\d)(\d+)-cp\1\2")       # not "cp39-abi3": that is a floor
+MOST_LETTERS = 200              # of a symbol that is told
 ANY = "*"                       # torch is required, whatever its version
 
 
@@ -33,7 +34,15 @@ def judge(tables: WheelTables, book: TorchBook) -> JudgedWheel:
         torch=found.minors, string_abi=found.string_abi, cuda=cuda_majors(needed_of(file.elf for file in files)),
         declares=declares,
         disproved=tuple(minor for minor in admitted(declares, book.releases) if minor not in {*found.minors, *single}),
+        because=tuple(dict.fromkeys(
+            (*shortest(found.unknown), *shortest(found.floor), *shortest(found.ceiling)))),
     )
+
+
+def shortest(reasons: Sequence[Deciding]) -> tuple[str, ...]:
+    """Of the symbols that set a bound, the two that read best."""
+    return tuple(sorted({each.name for each in reasons if len(each.name) <= MOST_LETTERS},
+                        key=lambda name: (len(name), name))[:2])
 
 
 def declared_torch(requires: Iterable[str], file: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stackfix.abi.nvidia_text import NAME, SONAME
+from stackfix.abi.nvidia_text import INTERNAL, NAME, SONAME
 from stackfix.abi.nvidia_versions import sorted_versions, spans_of
 from stackfix.almanac.records import LibraryTables, WheelTables
 from stackfix.errors import BadInput
@@ -18,7 +18,7 @@ LIBRARY_HEAD = """\
 # Functions that {soname} exports: by package, name, and the versions that have it where not all with the library do.
 # "A-B" from A to B, "A-" to the newest, of the versions that packages.tsv has as read.
 """
-OF_THE_LINKER = frozenset({"__bss_start", "_edata", "_end", "_init", "_fini"})     # in every library without versions
+OF_THE_LINKER = frozenset({"__bss_start", "_edata", "_end", "_init", "_fini"})
 
 
 class LibraryExports:
@@ -83,5 +83,5 @@ def line_of(name: str, mask: int, versions: tuple[str, ...]) -> str:
 
 
 def is_function(name: str) -> bool:
-    """Whether a name is one that others may use: C++ names that these libraries export are internal to their wheels."""
-    return not name.startswith("_Z") and name not in OF_THE_LINKER and NAME.fullmatch(name) is not None
+    """Whether a name is one that others may use: neither internal to a wheel, nor in every library without versions."""
+    return not INTERNAL.match(name) and name not in OF_THE_LINKER and NAME.fullmatch(name) is not None

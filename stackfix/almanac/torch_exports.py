@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stackfix.abi.flavour import TAGGED, name_flavour
 from stackfix.abi.mangled import neutral
 from stackfix.abi.names import is_torch_library, is_torch_symbol, string_abi
 from stackfix.almanac.records import ManifestWheel, WheelTables
 from stackfix.errors import BadInput
 
 WANTED = re.compile(r"torch/lib/lib(?:torch|c10|caffe2|shm)[^/]*\.so[^/]*")
-# nvcc's wrappers of extended lambdas: numbered anew in each build, and no source can name them
-WRAPPER = "__nv_"
 ABIS = frozenset({"old", "new"})
 
 
@@ -31,13 +30,12 @@ def is_wanted(path: str) -> bool:
     return WANTED.fullmatch(path) is not None
 
 
-def is_kept(name: str) -> bool:
-    """Whether a name has its place in the almanac."""
-    return is_torch_symbol(name) and WRAPPER not in name
-
-
 def exports_of(tables: WheelTables) -> Exports:
-    """The names of a wheel. Raises BadInput where its std::string is not one of the two."""
+    """The names of a wheel. Raises BadInput where its std::string is not one of the two.
+
+    A name that has a string in what it returns alone loses in its key what tells the two apart: the tagged key beside
+    it says that this wheel has the new one.
+    """
     names: dict[str, frozenset[str]] = {}
     own = set[str]()
     one: dict[frozenset[str], frozenset[str]] = {}      # a dozen sets stand for all
@@ -45,13 +43,14 @@ def exports_of(tables: WheelTables) -> Exports:
         file = library.path.rpartition("/")[2]
         if not is_torch_library(file):      # libraries of torch's own tests
             continue
-        for name in filter(is_kept, library.exports):
+        for name in filter(is_torch_symbol, library.exports):
             own.add(name)
             key = neutral(name)
             if not (key.isascii() and key.isprintable()) or " " in key:
                 raise BadInput(tables.wheel.file, f"{library.path} exports {key[:60]!r}, which no compiler has made")
-            both = names.get(key, frozenset()) | {file}
-            names[key] = one.setdefault(both, both)
+            for each in (key, key + TAGGED) if key != name and name_flavour(key) is None else (key,):
+                both = names.get(each, frozenset()) | {file}
+                names[each] = one.setdefault(both, both)
     flavour = string_abi(own)
     if flavour not in ABIS:
         said = "both kinds of std::string" if flavour else "no std::string"
@@ -59,4 +58,4 @@ def exports_of(tables: WheelTables) -> Exports:
     return Exports(wheel=tables.wheel, string_abi=str(flavour), names=names)
 
 
-__all__ = ["Exports", "exports_of", "is_kept", "is_wanted"]
+__all__ = ["Exports", "exports_of", "is_wanted"]

@@ -17,7 +17,7 @@ from stackfix.cli.progress import Bars
 
 if TYPE_CHECKING:
     from stackfix.abi.host import Answer, Host, HostSymbols, Suggestion
-    from stackfix.abi.records import AbiFacts, Books
+    from stackfix.abi.records import AbiFacts, Books, TorchBook
     from stackfix.cli.abi_host import Capabilities
     from stackfix.cli.abi_subject import Asked
     from stackfix.inspect.compiled_installed import Installation
@@ -93,22 +93,24 @@ def answer_to(asked: Asked, bars: Bars, *, symbols: bool) -> Answer:
         facts=facts, claims=claims(facts, books.torch, admits), host=host, axes=axes, verdict=verdict,
         suggestions=suggestions,
         symbols=tuple(each.deciding() for each in asked_of(compiled.files, books.torch)) if symbols else None,
-        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable, *strays(facts)))
+        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable, *strays(facts, books.torch)))
 
 
-def strays(facts: AbiFacts) -> Iterator[tuple[str, str]]:
-    """A remark on libraries that one file needs and that are not beside it, where nobody knows whose a symbol is."""
-    if facts.subject.origin != "file" or facts.torch is None or not facts.torch.unknown:
-        return
+def strays(facts: AbiFacts, book: TorchBook) -> Iterator[tuple[str, str]]:
+    """A remark on libraries that one file needs, that are not beside it, and that should have what nobody has."""
     from stackfix.abi.calls import NVIDIA
     from stackfix.abi.fit_libraries import left_to_others
     from stackfix.abi.names import is_torch_library
+    from stackfix.abi.torch_asked import names_of_others
+
+    if facts.subject.origin != "file" or not any(names_of_others(facts.subject.files, book)):
+        return
 
     others = [soname for soname in left_to_others(facts.subject.files)
               if not is_torch_library(soname) and not NVIDIA.match(soname) and not SYSTEM.match(soname)]
     if others:
         yield facts.subject.name, (f"needs {', '.join(others)}, not found beside it: "
-                                   "a symbol of theirs that speaks of torch's types counts as torch's")
+                                   "what it asks of them is not judged")
 
 
 def host_for(asked: Asked, installation: Installation | None, facts: AbiFacts, books: Books,
