@@ -77,7 +77,7 @@ def test_since_when_a_function_is_there_by_run_of_versions(book: AlmanacOfNvidia
 
 
 def test_bounds_are_of_the_package_so_that_another_soname_ends_them(book: AlmanacOfNvidia) -> None:
-    of_13, of_12 = book.bounds("libx.so.2", ["xNew", "xMake", "_ZN1x1yEv"])
+    of_13, of_12 = book.bounds("libx.so.2", ["xNew", "xMake", "_ZN1x1yEv", "sm80_xmma"])
     assert of_12 == Bounds(
         package="nvidia-x-cu12", soname="libx.so.2", versions=("2.2", "2.4"), floor="2.2", not_enough="2.1",
         ceiling=None, gone_in=None, low=("xNew",), high=(), unknown=())
@@ -115,18 +115,18 @@ def provision(version: str, missing: str, unsure: str, older: str | None, newer:
 
 
 @pytest.mark.parametrize(("version", "missing", "unsure", "older", "newer"), [
-    ("2.1", "xAgain xNever xNew", "_Zx", None, None),
-    ("2.3", "xNever", "_Zx xGone", "2.2", "2.4"),           # the neighbours differ about xGone alone
-    ("2.1.5", "xNever", "_Zx xAgain xNew", "2.1", "2.2"),
-    ("1.5", "xNever xNew", "_Zx xAgain xGone xMake", "1.0", "2.0"),     # 1.0 has no libx.so.2 at all
-    ("2.5", "", "_Zx xAgain xGone xMake xNever xNew", "2.4", None),
-    ("0.5", "", "_Zx xAgain xGone xMake xNever xNew", None, "1.0"),
-    ("2.1+local", "", "_Zx xAgain xGone xMake xNever xNew", None, None),
+    ("2.1", "xAgain xNever xNew", "_Zx sm90_x", None, None),
+    ("2.3", "xNever", "_Zx sm90_x xGone", "2.2", "2.4"),           # the neighbours differ about xGone alone
+    ("2.1.5", "xNever", "_Zx sm90_x xAgain xNew", "2.1", "2.2"),
+    ("1.5", "xNever xNew", "_Zx sm90_x xAgain xGone xMake", "1.0", "2.0"),     # 1.0 has no libx.so.2 at all
+    ("2.5", "", "_Zx sm90_x xAgain xGone xMake xNever xNew", "2.4", None),
+    ("0.5", "", "_Zx sm90_x xAgain xGone xMake xNever xNew", None, "1.0"),
+    ("2.1+local", "", "_Zx sm90_x xAgain xGone xMake xNever xNew", None, None),
 ])
 def test_between_read_versions_only_what_both_say_is_told(
     book: AlmanacOfNvidia, version: str, missing: str, unsure: str, older: str | None, newer: str | None,
 ) -> None:
-    names = ["xNew", "xMake", "xGone", "xAgain", "xNever", "_Zx"]
+    names = ["xNew", "xMake", "xGone", "xAgain", "xNever", "_Zx", "sm90_x"]
     assert book.provides("nvidia-x-cu12", version, "libx.so.2", names) == provision(
         version, missing, unsure, older, newer)
 
