@@ -99,7 +99,6 @@ def test_many_names_are_all_found(tmp_path: Path) -> None:
         {**ONE, "minor": f"2.{place}", "version": f"2.{place}.0"} for place in range(40)]}
     (tmp_path / "full.bin").write_bytes(pack(header, [(name, mask, 1) for name, mask in masks.items()]))
     book = open_torch_book(tmp_path)
-    book.verify()
     for name, mask in masks.items():
         assert book.minors(name) == tuple(f"2.{place}" for place in range(40) if mask >> place & 1)
     assert not any(book.minors(f"{name}v") for name in names)
@@ -117,8 +116,9 @@ def test_no_book_is_said_with_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"sfx-abi\x01", b"PK\x03\x04" + bytes(100)])
 def test_what_is_no_book(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "full.bin").write_bytes(content)
-    with pytest.raises(BadInput, match=r"full\.bin: is no table of torch's symbols"):
+    with pytest.raises(BadInput, match=r"full\.bin: is no table of torch's symbols") as caught:
         open_torch_book(tmp_path)
+    assert "Install stackfix again" in (caught.value.next_step() or "")
 
 
 def test_a_book_that_is_cut_or_longer(folder: Path) -> None:
@@ -130,11 +130,14 @@ def test_a_book_that_is_cut_or_longer(folder: Path) -> None:
 
 
 def test_a_changed_byte_is_found_by_its_digest(folder: Path) -> None:
-    content = bytearray((folder / "full.bin").read_bytes())
-    content[-9] ^= 1
-    (folder / "full.bin").write_bytes(content)
-    with pytest.raises(BadInput, match="content is not what its digest says"):
-        open_torch_book(folder).verify()
+    whole = (folder / "full.bin").read_bytes()
+    for place in range(PROLOGUE.size - 32, len(whole), 5):   # before it: the sizes and the magic
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 8
+        (folder / "full.bin").write_bytes(content)
+        with pytest.raises(BadInput, match="is damaged: its content is not what its digest says") as caught:
+            open_torch_book(folder)
+        assert "Install stackfix again" in (caught.value.next_step() or "")
 
 
 def test_no_changed_byte_crashes_a_look_up(folder: Path) -> None:
@@ -172,14 +175,14 @@ def test_a_header_that_is_not_that_of_a_book(tmp_path: Path, change: dict[str, o
     assert says in caught.value.what()
 
 
-def test_a_deep_header_is_an_error(tmp_path: Path) -> None:
+def test_a_header_that_is_no_json_is_an_error(tmp_path: Path) -> None:
     deep = pack(HEADER, [])
     text = json.dumps(HEADER, separators=(",", ":")).encode("ascii")
     room = len(text) // 8 * 8
-    content = deep.replace(text[:room], b"[" * room)
-    (tmp_path / "full.bin").write_bytes(content)
-    with pytest.raises(BadInput, match="header"):
-        open_torch_book(tmp_path)
+    for damage, says in ((b"[" * room, "not JSON|nested too deeply"), (b"{}" + b" " * (room - 2), "not JSON"),
+                         (b"\xff" + text[1:room], r"not UTF-8 \(byte 0\)$")):
+        with pytest.raises(BadInput, match=f"its header is not that of a book: ({says})"):
+            MappedTorchBook(deep.replace(text[:room], damage), tmp_path / "full.bin")
 
 
 def test_masks_that_point_nowhere_are_an_error(tmp_path: Path) -> None:

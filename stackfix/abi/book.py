@@ -1,7 +1,7 @@
 """Which torch minors export a name: `matrices/abi/full.bin`, mapped. See book_format for its bytes.
 
-Opening reads the prologue and the header; a question touches a few pages. What another patch release has otherwise
-(`patches.tsv`) is read when somebody asks.
+Opening compares the file with its digest and reads the header; a question touches a few pages. What another patch
+release has otherwise (`patches.tsv`) is read when somebody asks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from stackfix.abi.book_format import MOST_LIBRARIES, MOST_RELEASES, PROLOGUE, digest_of, key_hash, read_sections
+from stackfix.abi.book_format import HINT, MOST_LIBRARIES, MOST_RELEASES, PROLOGUE, digest_of, key_hash, read_sections
 from stackfix.abi.book_patches import parse_patches
 from stackfix.abi.mangled import neutral
 from stackfix.abi.records import BookRelease, PatchException
@@ -25,7 +25,6 @@ from stackfix.errors import BadInput
 from stackfix.matrix.toml_files import matrix_directory, read_file
 
 FILE, PATCHES = "full.bin", "patches.tsv"
-HINT = "Install stackfix again, or make the file anew with `python -m stackfix.almanac torch --make`."
 MINOR = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){2}[0-9a-z.]{0,20}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -34,26 +33,31 @@ MOST_PATCHES = 100              # of one minor
 
 
 def open_torch_book(directory: Path | None = None) -> MappedTorchBook:
-    """The book in `directory`, ours where none is named. Raises BadInput, as every question may about its file."""
+    """The book in `directory`, ours where none is named. Raises BadInput where it is damaged, in whichever byte."""
     directory = matrix_directory() / "abi" if directory is None else directory
     path = directory / FILE
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            read_sections(str(path), stream.read(PROLOGUE.size), size)      # an empty file cannot be mapped
+            parts = read_sections(str(path), stream.read(PROLOGUE.size), size)      # an empty file cannot be mapped
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise BadInput(str(path), f"cannot be read: {error.strerror or error}", HINT) from None
+    if digest_of(memoryview(mapped)[PROLOGUE.size:]) != parts.digest:
+        raise BadInput(str(path), "is damaged: its content is not what its digest says", HINT)
     return MappedTorchBook(mapped, path)
 
 
 class MappedTorchBook:
-    """Fills records.TorchBook. What is mapped stays so while this lives."""
+    """Fills records.TorchBook. What is mapped stays so while this lives.
+
+    The digest is for who opens the file; here each number is checked before it is used, so that none crashes.
+    """
 
     def __init__(self, content: mmap.mmap | bytes, path: Path) -> None:
         """Raises BadInput for content whose parts or header are not those of a book."""
         self._path, self._view = path, memoryview(content)
-        self._parts = parts = read_sections(str(path), bytes(self._view[:PROLOGUE.size]), len(self._view))
+        parts = read_sections(str(path), bytes(self._view[:PROLOGUE.size]), len(self._view))
         self._libraries, self._releases = self._read_header(bytes(self._view[slice(*parts.header)]))
         self._hashes = self._column("Q", parts.hashes, parts.keys)
         self._minors = self._column("Q", parts.minors, parts.pairs)
@@ -96,11 +100,6 @@ class MappedTorchBook:
             self._patches = parse_patches(read_file(path, (FILE, PATCHES)), str(path))
         return self._patches.get(version, ())
 
-    def verify(self) -> None:
-        """Compares the whole file with its digest. Raises BadInput. Not done on opening: it takes milliseconds."""
-        if digest_of(self._view[PROLOGUE.size:]) != self._parts.digest:
-            raise self._bad("is damaged: its content is not what its digest says")
-
     def _pair(self, name: str) -> int | None:
         """Which masks a name has; None where no release exports it."""
         wanted = key_hash(neutral(name))
@@ -128,7 +127,7 @@ class MappedTorchBook:
             libraries = texts_of(header["libraries"])
             releases = tuple(map(release_of, header["releases"]))
         except (KeyError, RecursionError, TypeError, ValueError) as error:
-            raise self._bad(f"its header is not that of a book: {error!r:.120}") from None
+            raise self._bad(f"its header is not that of a book: {reason_of(error)}") from None
         order = [tuple(map(int, each.minor.split("."))) for each in releases]
         if not releases or sorted(set(order)) != order or len(releases) > MOST_RELEASES:
             raise self._bad("its releases are not in order")
@@ -138,6 +137,17 @@ class MappedTorchBook:
 
     def _bad(self, reason: str) -> BadInput:
         return BadInput(str(self._path), reason, HINT)
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a header, in a few words."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 (byte {error.start})"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON (byte {error.pos})"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return f"without {error}" if isinstance(error, KeyError) else str(error)[:120]
 
 
 def release_of(row: dict[str, Any]) -> BookRelease:

@@ -26,6 +26,7 @@ from typing import Any
 from stackfix.errors import BadInput
 
 MAGIC = b"sfx-abi\x01"
+HINT = "Install stackfix again, or make the file anew with `python -m stackfix.almanac torch --make`."
 PROLOGUE = struct.Struct("<8sIIIIQ32s")     # magic, size of the header, keys, pairs, 0, size of the file, digest
 ALIGN = 8
 MOST_RELEASES = 64              # bits of a mask of minors
@@ -40,7 +41,7 @@ def key_hash(key: str) -> int:
 
 
 def digest_of(rest: bytes | memoryview) -> bytes:
-    """The digest in the prologue, over all that follows it. Look-ups need not ask for it: it costs milliseconds."""
+    """The digest in the prologue, over all that follows it. Each opening asks for it: 1 ms for the real file."""
     return hashlib.blake2b(rest, digest_size=32).digest()
 
 
@@ -72,12 +73,11 @@ def lay_out(header: int, keys: int, pairs: int, digest: bytes = bytes(32)) -> Se
 def read_sections(name: str, begin: bytes, size: int) -> Sections:
     """Where the parts of a file of `size` bytes lie, from its first 64 bytes. Raises BadInput where they do not fit."""
     if len(begin) < PROLOGUE.size or begin[:len(MAGIC)] != MAGIC:
-        raise BadInput(name, "is no table of torch's symbols, or one of another form")
+        raise BadInput(name, "is no table of torch's symbols, or one of another form", HINT)
     _, header, keys, pairs, zero, stated, digest = PROLOGUE.unpack(begin[:PROLOGUE.size])
     found = lay_out(header, keys, pairs, digest)
     if zero or header > MOST_HEADER or header % ALIGN or pairs > MOST_PAIRS or not stated == found.size == size:
-        raise BadInput(name, f"is damaged: {size} bytes, and its parts take {found.size}",
-                       "install stackfix again, or make the file anew with `python -m stackfix.almanac torch --make`")
+        raise BadInput(name, f"is damaged: {size} bytes, and its parts take {found.size}", HINT)
     return found
 
 
@@ -118,4 +118,4 @@ def up(size: int) -> int:
     return size + ALIGN - 1 & -ALIGN
 
 
-__all__ = ["MAGIC", "PROLOGUE", "Sections", "digest_of", "key_hash", "pack", "read_sections"]
+__all__ = ["HINT", "MAGIC", "PROLOGUE", "Sections", "digest_of", "key_hash", "pack", "read_sections"]

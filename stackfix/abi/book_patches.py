@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from stackfix.abi.book_format import HINT
 from stackfix.abi.records import PatchException
 from stackfix.errors import BadInput
 
 COLUMNS = ("version", "change", "key", "library")
 VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9][0-9a-z.]{0,20}")
-HINT = "Install stackfix again, or make the file anew with `python -m stackfix.almanac torch --make`."
 
 
 def parse_patches(content: bytes, name: str) -> Mapping[str, tuple[PatchException, ...]]:

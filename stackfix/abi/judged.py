@@ -32,7 +32,7 @@ FILE = "extensions.tsv"
 COLUMNS = ("package", "version", "file", "sha256", "torch", "string_abi", "cuda", "declares", "disproved",
            "because")
 NOTHING = "-"
-HINT = "`python -m stackfix.almanac extensions --make` writes this file anew."
+HINT = "Install stackfix again, or make the file anew with `python -m stackfix.almanac extensions --make`."
 PATTERNS = {
     "package": re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*"),
     "version": re.compile(r"[0-9][0-9a-z.!]*(?:\+[0-9a-z.]+)?"),

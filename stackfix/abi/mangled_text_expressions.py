@@ -68,9 +68,10 @@ def operation(printer: Printer, node: Node) -> str:
 
 
 def call(printer: Printer, node: Node) -> str:
-    function, *arguments = node.nodes() or [None]
-    if function is None:
+    operands = node.nodes()
+    if not operands:
         raise NotMangledError
+    function, *arguments = operands
     if function.kind == "external" and function.node(1).kind == "function of":
         function = function.node(1).node(0)
     return f"{operand(printer, function)}({joined(printer, arguments)[0]})"

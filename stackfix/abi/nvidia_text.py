@@ -17,7 +17,7 @@ PACKAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 SONAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")      # becomes a file name
 NAME = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$@]*")
 INTERNAL = re.compile(r"_Z|sm[0-9]+_")      # how names begin that libraries of one wheel export for one another
-AGAIN = "The files of matrices/abi are generated: python -m stackfix.almanac nvidia --make"
+HINT = "Install stackfix again, or make the files anew with `python -m stackfix.almanac nvidia --make`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Consumer:
 
 def bad(file: str, number: int, reason: str) -> NoReturn:
     """Raises BadInput about one line."""
-    raise BadInput(file, f"line {number}: {reason}", AGAIN)
+    raise BadInput(file, f"line {number}: {reason}", HINT)
 
 
 def lines_of(file: str, content: bytes) -> Iterator[tuple[int, str]]:
@@ -116,7 +116,7 @@ def parse_exports(file: str, content: bytes, versions: Mapping[str, tuple[str, .
         found[package] = Exports(versions=versions[package], masks=parse_masks(file, body, versions[package]))
     for package in versions:
         if package not in found:
-            raise BadInput(file, f"without {package}, which carries this library", AGAIN)
+            raise BadInput(file, f"without {package}, which carries this library", HINT)
     return found
 
 
