@@ -11,7 +11,7 @@ from stackfix.abi.calls import calls_of
 from stackfix.abi.facts import abi_facts
 from stackfix.abi.facts_gpu import merge_archs
 from stackfix.abi.facts_libraries import cuda_majors, cudnn_majors, glibc_floor, needed_of, newest_standard, original
-from stackfix.abi.facts_python import module_abi, python_abis, python_floor
+from stackfix.abi.facts_python import installers_refuse, module_abi, python_abis, python_floor
 from stackfix.abi.judged import ReadWheels
 from stackfix.abi.records import (
     AbiFacts,
@@ -192,18 +192,42 @@ def test_module_names(path: str, abi: str | None) -> None:
 @pytest.mark.parametrize(("tags", "paths", "abis", "floor"), [
     (("cp311-cp311-linux_x86_64",), ("_C.cpython-311-x86_64-linux-gnu.so",), ("cp311",), None),
     (("cp39-abi3-manylinux_2_28_x86_64",), ("_C.so",), ("abi3",), "3.9"),
-    (("cp38.cp310-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64",), (), ("abi3",), "3.8"),
-    (("cp313-cp313t-manylinux_2_28_x86_64",), (), ("cp313t",), None),
+    (("cp38.cp310-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64",), ("_C.so",), ("abi3",), "3.8"),
+    (("cp313-cp313t-manylinux_2_28_x86_64",), ("_C.so",), ("cp313t",), None),
     (("py3-none-manylinux_2_28_x86_64",), ("libx.so",), (), None),
-    (("cp310-cp310-linux_x86_64",), ("_C.cpython-311-x86_64-linux-gnu.so",), ("cp311", "cp310"), None),
-    (("cp27-cp27mu-linux_x86_64",), (), ("cp27mu",), None),
-    (("pp310-pypy310_pp73-linux_x86_64",), (), ("pp310",), None),
-    (("nonsense", "a-b", "cp3-abi3-any"), (), ("abi3",), None),
+    (("cp310-cp310-linux_x86_64",), ("_C.cpython-311-x86_64-linux-gnu.so", "lib.so"), ("cp311",), None),
+    (("cp27-cp27mu-linux_x86_64",), ("_C.so",), ("cp27",), None), (("cp37-cp37m-any",), ("_C.so",), ("cp37",), None),
+    (("pp310-pypy310_pp73-linux_x86_64",), ("_C.so",), ("pp310",), None),
+    (("nonsense", "a-b", "cp3-abi3-any"), ("_C.so",), ("abi3",), None),
     ((), ("a.cpython-310-x86_64-linux-gnu.so", "b.cpython-312-x86_64-linux-gnu.so"), ("cp310", "cp312"), None),
 ])
 def test_python_abis(tags: tuple[str, ...], paths: tuple[str, ...], abis: tuple[str, ...], floor: str | None) -> None:
-    assert python_abis(tags, paths) == abis
+    """Modules go before tags."""
+    files = [compiled("PyLong_FromLong", path=each) for each in paths]
+    assert python_abis(tags, files) == abis
     assert python_floor(tags) == floor
+
+
+@pytest.mark.parametrize(("names", "abis"), [
+    ((), ()), (("Python_is_no_name", "cublasLtPy", "_Pystacheless"), ()), (("_Py_NoneStruct",), ("cp38",)),
+    (("PyErr_SetString",), ("cp38",)),
+])
+def test_a_tag_tells_nothing_of_a_library_that_asks_nothing_of_python(names: tuple[str, ...],
+                                                                      abis: tuple[str, ...]) -> None:
+    """transformer-engine's library says cp38 in WHEEL, and is opened by ctypes from every Python."""
+    assert python_abis(("cp38-cp38-linux_x86_64",), [compiled(*names, path="libtransformer_engine.so")]) == abis
+
+
+@pytest.mark.parametrize(("tags", "python", "abi", "refused"), [
+    (("py3-none-any",), "3.11", "cp311", False), (("cp310-cp310-any",), "3.11", "cp311", True),
+    (("cp39-abi3-any",), "3.11", "cp311", False), (("cp312-abi3-any",), "3.11", "cp311", True),
+    (("cp310-cp310-any", "cp311-cp311-any"), "3.11", "cp311", False), (("cp313-cp313-any",), "3.13", "cp313t", True),
+    (("cp39-abi3-any",), "3.13", "cp313t", True), (("cp37-cp37m-any",), "3.7", "cp37", False),
+    (("cp39-abi3-any",), "3.10", "pp310", True), (("pp310-pypy310_pp73-any",), "3.10", "pp310", False),
+    ((), "3.11", "cp311", False), (("nonsense",), "3.11", "cp311", False),
+])
+def test_which_python_a_file_name_is_for(tags: tuple[str, ...], python: str, abi: str, *, refused: bool) -> None:
+    assert installers_refuse(tags, python, abi) is refused
 
 
 # --- GPU code -----------------------------------------------------------------------------------------------------

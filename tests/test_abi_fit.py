@@ -235,9 +235,28 @@ def test_the_drivers_libraries_are_no_part_of_an_environment(books: Books) -> No
     (("pp310",), None, DOES_NOT_FIT), (("abi3t",), None, DOES_NOT_FIT), (("cp311t",), None, DOES_NOT_FIT),
 ])
 def test_python(python: tuple[str, ...], floor: str | None, verdict: str, books: Books) -> None:
-    found = facts(books, compiled(), python=python, python_floor=floor)
+    found = facts(books, compiled(path="_C.cpython-39-x86_64-linux-gnu.so"), python=python, python_floor=floor)
     assert axis("Python", books, found).verdict == verdict
     assert axis("Python", books, found, replace(HOST, python_abi=None)).verdict == CANNOT_TELL
+
+
+def test_a_tag_alone_does_not_say_that_another_python_finds_nothing(books: Books) -> None:
+    """A file without a Python in its name is found by all of them."""
+    asks = compiled("PyLong_FromLong", path="ext/_C.so")
+    told = axis("Python", books, facts(books, asks, tags=("cp38-cp38-linux_x86_64",)))
+    assert (told.verdict, told.needs) == (CANNOT_TELL, "cp38")
+    ctypes = facts(books, compiled(path="libtransformer_engine.so"), tags=("cp38-cp38-linux_x86_64",))
+    assert "Python" not in [each.name for each in fit(ctypes, HOST, Exports(), books, runs_on)]
+
+
+@pytest.mark.parametrize(("tag", "origin", "verdicts"), [
+    ("cp310-cp310-any", "wheel", [DOES_NOT_FIT]), ("py3-none-any", "wheel", []), ("cp311-cp311-any", "wheel", []),
+    ("cp310-cp310-any", "installed", []),       # it is there already
+])
+def test_installers_go_by_the_name_of_a_wheel(tag: str, origin: str, verdicts: list[str], books: Books) -> None:
+    found = facts(books, compiled(path="ext/libext.so"), tags=(tag,))
+    named = replace(found, subject=replace(found.subject, origin=origin, file_name=f"ext-1.0-{tag}.whl"))
+    assert [each.verdict for each in fit(named, HOST, Exports(), books, runs_on) if each.name == "Python"] == verdicts
 
 
 @pytest.mark.parametrize(("name", "change", "host", "verdict"), [

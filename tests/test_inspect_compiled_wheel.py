@@ -69,6 +69,14 @@ def test_a_wheel_is_read_and_nothing_stays_behind(tmp_path: Path, own_temporary_
     assert list(own_temporary_folder.iterdir()) == []
 
 
+def test_the_name_of_the_file_tells_for_what_it_is_and_not_wheel(tmp_path: Path) -> None:
+    """transformer-engine-cu12 is py3-none by its name, and cp38-cp38 by its WHEEL."""
+    made = make_wheel(tmp_path, "ext", "2.0", content({"libext.so": lib()}), tag="cp38-cp38-linux_x86_64")
+    named = made.rename(tmp_path / "ext-2.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
+    assert read_wheel(named, []).tags == ("py3-none-manylinux_2_17_x86_64", "py3-none-manylinux2014_x86_64")
+    assert read_wheel(named.rename(tmp_path / "odd.whl"), []).tags == ("cp38-cp38-linux_x86_64",)
+
+
 def test_files_of_the_data_folder_are_read_too(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "ext", "2.0", content({"ext-2.0.data/platlib/ext/_C.so": lib(wants=("f",))}))
     found = read_wheel(path, [])

@@ -21,7 +21,7 @@ def abi_facts(subject: Compiled, books: Books) -> AbiFacts:
     called = calls_of(files)
     return AbiFacts(
         subject=subject, torch=torch_range(files, books.torch), cuda=cuda_majors(needed), cudnn=cudnn_majors(needed),
-        python=python_abis(subject.tags, (file.path for file in files)), python_floor=python_floor(subject.tags),
+        python=python_abis(subject.tags, files), python_floor=python_floor(subject.tags),
         machine=tuple(dict.fromkeys(each.machine for each in elf)), glibc=glibc_floor(elf),
         libstdcxx=newest_standard(elf),
         gpu=merge_archs(subject.name, (file.archs for file in files if isinstance(file.archs, GpuArchs))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from stackfix.abi.facts_python import installers_refuse, module_abis
 from stackfix.abi.fit_libraries import cuda_axis, cudnn_axis, library_axes
 from stackfix.abi.fit_torch import torch_axes
 from stackfix.abi.host import CANNOT_TELL, DOES_NOT_FIT, FITS, Axis, Host, HostSymbols, Lacking
@@ -37,8 +38,8 @@ def axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, books: Books, 
     if facts.cudnn:
         yield cudnn_axis(facts, host)
     yield from library_axes(facts, host, offers, books.nvidia)
-    if facts.python:
-        yield python_axis(facts, host)
+    if (python := python_axis(facts, host)) is not None:
+        yield python
     if facts.machine:
         yield machine_axis(facts, host)
     if facts.glibc is not None:
@@ -49,9 +50,17 @@ def axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, books: Books, 
         yield gpu_axis(facts.gpu, host, runs_on)
 
 
-def python_axis(facts: AbiFacts, host: Host) -> Axis:
-    """The interpreter for which its modules are named."""
+def python_axis(facts: AbiFacts, host: Host) -> Axis | None:
+    """The interpreter: by the file's name, which decides whether a wheel is installed, and by its modules' names.
+
+    None where nothing is asked of it. WHEEL's tags are no more than what the builder said of it.
+    """
     needs = " or ".join(facts.python) + (f" from Python {facts.python_floor} on" if facts.python_floor else "")
+    if refused := name_for_others(facts, host):
+        return Axis(name="Python", verdict=DOES_NOT_FIT, needs=needs or refused, has=host.python_abi,
+                    reason=f"its name says {refused}: installers refuse it for this Python")
+    if not facts.python:
+        return None
     if host.python is None or host.python_abi is None:
         return Axis(name="Python", verdict=CANNOT_TELL, needs=needs, has=None, reason="the environment's is not known")
     stable = "abi3t" if host.python_abi.endswith("t") else "abi3"
@@ -61,9 +70,20 @@ def python_axis(facts: AbiFacts, host: Host) -> Axis:
         new_enough = facts.python_floor is None or numbers(host.python) >= numbers(facts.python_floor)
         verdict = FITS if new_enough else DOES_NOT_FIT
         reason = "the stable ABI" if new_enough else f"the stable ABI of Python {facts.python_floor} and newer"
-    else:
+    elif module_abis(facts.subject.files):
         verdict, reason = DOES_NOT_FIT, f"this Python looks for modules of {host.python_abi}, and finds none"
+    else:
+        verdict, reason = CANNOT_TELL, "only a tag says so: none of its files is named for one Python"
     return Axis(name="Python", verdict=verdict, needs=needs, has=host.python_abi, reason=reason)
+
+
+def name_for_others(facts: AbiFacts, host: Host) -> str | None:
+    """The tags in the name of a wheel that installers do not take for the environment's Python."""
+    subject = facts.subject
+    if subject.origin != "wheel" or subject.file_name is None or host.python is None or host.python_abi is None:
+        return None
+    refused = installers_refuse(subject.tags, host.python, host.python_abi)
+    return " or ".join(dict.fromkeys(each.rpartition("-")[0] for each in subject.tags)) if refused else None
 
 
 def machine_axis(facts: AbiFacts, host: Host) -> Axis:

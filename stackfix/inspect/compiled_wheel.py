@@ -37,8 +37,8 @@ def read_wheel(path: Path, notes: list[Note], progress: Progress | None = None) 
             unpacking.unpack_all(SITE, BASE)
             owner = Owner(manager="pip", name=distribution.name, version=distribution.version)
             unpacking.read_record(owner, deep=False)
-            # installers choose by those of the name; WHEEL may have others
-            tags = tuple(dict.fromkeys((*compare_name(archive, distribution), *distribution.tags)))
+            # installers choose by those of the name, whatever others WHEEL has
+            tags = tuple(dict.fromkeys(compare_name(archive, distribution) or distribution.tags))
             read, unreadable = read_places(unpacking.laid, upper)
         notes += archive.notes()
     finally:
