@@ -1,0 +1,73 @@
+"""Whether an environment is ours to change at all."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+
+from stackfix.apply.errors import CannotWrite, ExternallyManaged, NotOurs
+from stackfix.apply.tree import Tree, join
+
+LIBRARIES = ("lib", "lib64")
+MARK = "EXTERNALLY-MANAGED"     # PEP 668, in the standard library of the Python itself
+
+
+def must_be_ours(tree: Tree, *, break_system: bool) -> None:
+    """Raises ExternallyManaged, NotOurs or CannotWrite where this environment is not to be changed by us."""
+    owner = os.fstat(tree.descriptor).st_uid
+    if owner != os.geteuid():
+        raise NotOurs(tree.prefix, f"belongs to {name_of(owner)}", f"run as {name_of(owner)}")
+    mark = find_mark(tree)
+    if mark is not None and not break_system:
+        raise ExternallyManaged(tree.prefix, f"is an externally managed Python ({mark}): its packages belong to the "
+                                "system", "make an environment of your own, or say --break-system")
+    must_be_writable(tree, "")
+
+
+def find_mark(tree: Tree) -> str | None:
+    """The EXTERNALLY-MANAGED of this Python; None where there is none, and in a venv, which has its own packages."""
+    if tree.exists("pyvenv.cfg"):
+        return None
+    for library in LIBRARIES:
+        for name in tree.names(library) if tree.is_folder(library) else ():
+            if name.startswith("python3") and tree.exists(join(library, name, MARK)):
+                return join(library, name, MARK)
+    return None
+
+
+def must_be_writable(tree: Tree, path: str) -> None:
+    """Raises NotOurs or CannotWrite where names cannot be made and removed in the folder `path`."""
+    shown = join(tree.prefix, path)
+    with tree.folder(path) as folder:
+        if os.fstatvfs(folder).f_flag & os.ST_RDONLY:
+            raise CannotWrite(shown, "is on a file system that is mounted read-only", READ_ONLY)
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid():
+            raise NotOurs(shown, f"belongs to {name_of(found.st_uid)}", "nothing was changed")
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
+            raise CannotWrite(shown, f"cannot be written: its mode is {stat.S_IMODE(found.st_mode):o}", READ_ONLY)
+        if found.st_dev != os.fstat(tree.descriptor).st_dev:
+            raise CannotWrite(shown, "is on another file system than the environment: nothing can be moved aside there",
+                              "nothing was changed")
+
+
+def must_be_movable(tree: Tree, path: str) -> None:
+    """Raises NotOurs or CannotWrite where what is at `path` cannot be moved aside."""
+    found = tree.status(path)
+    if found is None:
+        return
+    if found.st_uid != os.geteuid():
+        raise NotOurs(join(tree.prefix, path), f"belongs to {name_of(found.st_uid)}", "nothing was changed")
+    if stat.S_ISDIR(found.st_mode):
+        must_be_writable(tree, path)        # a folder that moves gets another "..", which is a write
+
+
+def name_of(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+READ_ONLY = "nothing was changed; `stackfix run -- CMD` needs no write access"

@@ -1,0 +1,79 @@
+"""What the report is told: plain records, which `inspect.plain` writes as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What became of a transaction. "running": another process is at it right now.
+STATES = ("preparing", "changing", "committed", "undoing", "clearing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Something that was moved aside, or could not be put back."""
+
+    path: str                       # where it belongs, relative to the prefix
+    copy: str                       # where it lies, relative to the prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A running process with files of the environment mapped that change: it goes on with the old ones."""
+
+    pid: int
+    command: str
+    files: tuple[str, ...]          # absolute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A plan that was made."""
+
+    prefix: str
+    number: int | None              # of the transaction; None: the plan had no step, and there is none
+    folder: str | None              # of the transaction, relative to the prefix
+    actions: tuple[str, ...]        # ids
+    made: tuple[str, ...]           # paths that were brought in, folders as one
+    kept: tuple[Kept, ...]          # what was there before
+    processes: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """A transaction that was taken back."""
+
+    prefix: str
+    number: int | None              # None: only remains of an earlier run were cleared
+    actions: tuple[str, ...]
+    removed: tuple[str, ...]        # paths that it had brought in
+    restored: tuple[str, ...]       # paths that are there again
+    kept: tuple[Kept, ...]          # with force: what was changed since, and lies there now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A transaction that was stopped in the middle, or runs right now."""
+
+    prefix: str
+    number: int | None              # None: only remains to be cleared
+    state: str                      # one of STATES, without "committed"
+    started: str | None             # UTC, ISO 8601
+    host: str | None
+    pid: int | None
+    actions: tuple[str, ...]        # summaries
+    touched: bool                   # whether the environment may have been changed
+    can_complete: bool
+    why_not: str | None
+    running: str | None             # who holds the lock: "process 12 on box"; None: nobody who is alive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """One that is finished and can be undone; the last one first."""
+
+    number: int
+    folder: str
+    started: str
+    actions: tuple[str, ...]        # summaries
+    kept: tuple[Kept, ...]
+    made: tuple[str, ...]

@@ -1,0 +1,98 @@
+"""A transaction is taken back: what it brought goes, what it set aside is there again."""
+
+from __future__ import annotations
+
+from stackfix.apply.errors import ChangedSince, NotTakenBack
+from stackfix.apply.expected import differences
+from stackfix.apply.journal import Journal
+from stackfix.apply.journal_records import Undoing
+from stackfix.apply.lock import STORE
+from stackfix.apply.managed import must_be_writable
+from stackfix.apply.moves import make_folders, move
+from stackfix.apply.records import Kept, Undone
+from stackfix.apply.store import CHANGED, Recorded, discard
+from stackfix.apply.tree import Tree, join, split
+from stackfix.apply.work import Work
+
+
+def taken_back(tree: Tree, found: Recorded, *, forced: bool) -> Undone:
+    """The same bytes, modes, links and link counts as before the transaction, whose folder is deleted.
+
+    Raises ChangedSince where something was changed since, unless `forced`: that is then kept apart. Raises
+    NotTakenBack where it cannot be finished; all copies are still there, and it can be tried again.
+    """
+    forced = forced or (found.undoing is not None and found.undoing.forced)
+    kept: tuple[Kept, ...] = ()
+    if found.lines:
+        journal = Journal(tree, found.home)
+        try:
+            kept = move_back(tree, found, journal, forced=forced)
+        finally:
+            journal.close()
+    discard(tree, found)
+    return Undone(prefix=tree.prefix, number=found.number, actions=found.actions, removed=found.made,
+                  restored=tuple(each.path for each in found.kept), kept=kept)
+
+
+def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) -> tuple[Kept, ...]:
+    """What was kept apart; all moves are taken back. Raises as `taken_back` does."""
+    work = Work(tree, found, journal)
+    made = [each for each in found.moves if work.is_made(each)]
+    differ = differences(tree, [each for each in made if each.store not in found.expanded])
+    if differ and not forced:
+        raise ChangedSince(tree.prefix, differ)
+    for folder in {split(each.path)[0] for each in made}:
+        if tree.is_folder(folder):
+            must_be_writable(tree, folder)
+    announce(found, journal, forced=forced)
+    try:
+        kept = set_apart(tree, found, [path for path, _ in differ])
+        work.take_back(forced=forced)
+    except OSError as error:
+        raise not_taken_back(tree, found, error.strerror or str(error)) from error
+    left = [each for each in found.moves if each.kind == "aside" and tree.exists(work.store_of(each))]
+    if left:
+        raise not_taken_back(tree, found, f"{left[0].path} is not back")
+    return kept
+
+
+def announce(found: Recorded, journal: Journal, *, forced: bool) -> None:
+    """Writes down that the moves are taken back. Raises NotTakenBack where a full disk takes no line."""
+    if found.undoing is not None and found.undoing.forced == forced:
+        return
+    try:
+        journal.append(Undoing(forced=forced))
+    except OSError as error:
+        if found.state == "committed":      # without the line it would still count as whole
+            raise NotTakenBack(f"{found.home}/journal", f"cannot be written: {error.strerror}",
+                               "nothing was undone; make room, and try again") from error
+
+
+def set_apart(tree: Tree, found: Recorded, paths: list[str]) -> tuple[Kept, ...]:
+    """Moves what was changed since away, so that nothing of it is lost with what we brought. Raises OSError."""
+    kept = []
+    folders = {join(each.path, entry.path) for each in found.moves for entry in each.entries
+               if entry.node.kind == "folder"}
+    for path in paths:
+        if not tree.exists(path) or (tree.is_folder(path) and path in folders):
+            continue            # a folder of ours with another mode goes as it is
+        copy = free_name(tree, join(STORE, f"{CHANGED}{found.number:04d}", path))
+        make_folders(tree, split(copy)[0], mode=0o700)
+        move(tree, path, copy, merge=False, expand=lambda: None)
+        kept.append(Kept(path=path, copy=copy))
+    return tuple(kept)
+
+
+def free_name(tree: Tree, path: str) -> str:
+    """`path`, or with a number where an earlier undo has kept something under it."""
+    names = (path, *(f"{path}.{number}" for number in range(1, 1000)))
+    return next((name for name in names if not tree.exists(name)), path)
+
+
+def not_taken_back(tree: Tree, found: Recorded, reason: str) -> NotTakenBack:
+    """The error with the places of the copies, first the one that is next: it is likely to be what is stuck."""
+    left = [each for each in reversed(found.kept) if tree.exists(each.copy)]
+    shown = ", ".join(f"{each.path} is at {each.copy}" for each in left[:3]) or "all that was set aside is back"
+    more = f", and {len(left) - 3} more there" if len(left) > 3 else ""
+    return NotTakenBack(tree.prefix, f"could not be taken back: {reason}",
+                        f"the copies are kept: {shown}{more}; see to the reason and undo again")

@@ -1,0 +1,1 @@
+"""Small environments, whole plans and real kills for the tests of `stackfix.apply`."""
