@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from stackfix.diagnose.situation import Owners, Situation, View
-from stackfix.inspect.environment_records import ActivationScript, Environment
+from stackfix.inspect.environment_records import Environment
 from stackfix.inspect.records import Files
 from stackfix.plan.effect_environment import NO_USER_SITE, with_links, with_scripts, without, without_user_site
 from stackfix.plan.effect_files import ChangedFiles
 from stackfix.plan.effect_imports import simulate_hooked, tables
-from stackfix.plan.effect_records import Effect, Variable
+from stackfix.plan.effect_records import Effect, Hooked, Variable
+from stackfix.plan.effect_scripts import scripts_after
 from stackfix.plan.effect_variables import activated
 from stackfix.plan.records import InstallWheel
 
@@ -36,8 +37,8 @@ class Ground(Protocol):
         """The environment as it would be with a wheel installed. Raises StackfixError where it cannot be opened."""
         ...
 
-    def scripts(self, variables: tuple[Variable, ...]) -> tuple[ActivationScript, ...]:
-        """The activation scripts that would be there, as an inspection reads them."""
+    def hooks(self) -> tuple[Hooked, ...]:
+        """What a preload hook that is there already loads."""
         ...
 
 
@@ -52,12 +53,13 @@ def view_after(view: View, effect: Effect, ground: Ground, *, active: bool = Fal
                              real=ground.real)
     owners = {each.path: laid.installed.owners(each.path) for each in effect.links}
     environment = with_links(without(laid.environment, effect.gone), effect.links, owners)
-    if effect.variables:
-        environment = with_scripts(environment, ground.scripts(effect.variables))
+    if active:
+        environment = with_scripts(environment, scripts_after(view, effect.variables))
     situation = replace(view.situation, environment=environment)
     if active:
         situation = in_shell(situation, effect.variables)
-    start, openings = simulate_hooked(situation, view.libraries, files, tables(effect.hooks, files))
+    hooks = tables((*ground.hooks(), *effect.hooks), files)
+    start, openings = simulate_hooked(situation, view.libraries, files, hooks)
     return replace(view, situation=situation, files=files, installed=laid.installed, start=start, openings=openings)
 
 

@@ -56,16 +56,15 @@ class HookedImports(Imports):
                  hooks: Mapping[str, Sequence[str]]) -> None:
         super().__init__(situation, libraries, files)
         self._hooks = hooks
-        self._tops = {each.path: each.module.partition(".")[0] for each in situation.environment.shared_objects
-                      if each.module}
+        self._modules_at = {each.path: each.module for each in situation.environment.shared_objects if each.module}
         self._hooked: dict[tuple[str, tuple[str, ...], str], ProcessState] = {}
 
     def hook(self, module: str, state: ProcessState, project: str | None) -> list[Opening]:
-        """What the hook opens before a package."""
+        """What the hook opens before a module, its packages first."""
         made = list[Opening]()
-        for path in self._hooks.get(module, ()):
+        for package, path in ((each, path) for each in packages(module) for path in self._hooks.get(each, ())):
             opening = self.opener.open(OpenLibrary(name=path), state, project=project, phase="import",
-                                       what=f"the preload hook of {module} opens {self.opener.short(path)}",
+                                       what=f"the preload hook of {package} opens {self.opener.short(path)}",
                                        may_fail=GOES_ON)
             made += [opening, *(self.opener.at_load(opening) if not opening.outcome.failures else ())]
             state = after(made, state)
@@ -76,7 +75,7 @@ class HookedImports(Imports):
         if projects not in self._states:
             row = self.projects.rows[projects[-1]]
             state = self.imported(projects[:-1])[0]
-            first = self.hook(row.module.partition(".")[0], state, row.project)
+            first = self.hook(row.module, state, row.project)
             run = RowRun(row, after(first, state), self.opener, self.steps)
             run.run()
             openings = [*first, *run.openings, *self.then(run)]
@@ -85,16 +84,17 @@ class HookedImports(Imports):
 
     def module(self, project: str | None, path: str, before: Iterable[str] = ()) -> Iterator[Opening]:
         """As without the hook, from a state in which the package of the module was executed."""
-        top = self._tops.get(path, "")
-        if top not in self._hooks:
+        name = self._modules_at.get(path, "")
+        hooked = tuple(each for each in packages(name) if each in self._hooks)
+        if not hooked:
             yield from super().module(project, path, before)
             return
         first = self.before_module(project, path)
-        shared, key = (project or "", first), (project or "", first, top)
+        shared, key = (project or "", first), (project or "", first, hooked[-1])
         made = list[Opening]()
         if key not in self._hooked:
             state = self.imported(first)[0]
-            made = self.hook(top, state, project)
+            made = self.hook(name, state, project)
             self._hooked[key] = after(made, state)
         without = self._shared.get(shared)
         self._shared[shared] = self._hooked[key]
@@ -109,3 +109,9 @@ class HookedImports(Imports):
 def after(openings: Sequence[Opening], state: ProcessState) -> ProcessState:
     """The process behind these openings, of which those that fail leave nothing."""
     return openings[-1].outcome.state if openings else state
+
+
+def packages(module: str) -> tuple[str, ...]:
+    """"a", "a.b" and "a.b.c" of a.b.c: all that its import executes, in order."""
+    parts = module.split(".")
+    return tuple(".".join(parts[:end]) for end in range(1, len(parts) + 1))

@@ -24,7 +24,7 @@ class Linked:
     """A symbolic link; what is there is set aside."""
 
     path: str
-    target: str                     # as written: relative, but for a library of the driver
+    target: str                     # as written: relative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

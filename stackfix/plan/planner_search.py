@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
@@ -19,8 +19,10 @@ TOLD = frozenset({"SF601", "SF602", "SF603"})
 class Search:
     """Looks for the plan of one environment. `method`: one of rules.METHODS."""
 
-    def __init__(self, simulation: Simulation, choices: Choices, method: str) -> None:
-        self.simulation, self.choices, self.method = simulation, choices, method
+    def __init__(self, simulation: Simulation, choices: Choices, method: str,
+                 why_unwritten: Callable[[Effect], str | None]) -> None:
+        """`why_unwritten`: why an effect cannot be written down as actions; None where it can."""
+        self.simulation, self.choices, self.method, self.why_unwritten = simulation, choices, method, why_unwritten
         self.refusals = Refusals()
         self.tried: dict[Key, list[str]] = {}       # what did not do, in words
 
@@ -46,12 +48,13 @@ class Search:
                 more = self.attempt(joined, new[0], depth - 1)
                 if more is not None and self.is_cured(more, finding):
                     joined, new = more, self.simulation.new(more)
-            if cured and not new:
+            worth = cured and bool(joined.wheels) and is_worth(finding, new)
+            unwritten = self.why_unwritten(joined) if cured and (not new or worth) else None
+            if cured and not new and unwritten is None:
                 return joined
-            if cured and told is None and joined.wheels and all(is_told(each) for each in new):
+            if worth and told is None and unwritten is None:
                 told = joined
-            if not cured or new:
-                self.tried.setdefault(key_of(finding), []).append(self.why_not(joined, candidate, new))
+            self.tried.setdefault(key_of(finding), []).append(unwritten or self.why_not(joined, candidate, new))
         return told
 
     def why_not(self, joined: Effect, candidate: Effect, new: tuple[Finding, ...]) -> str:
@@ -91,9 +94,9 @@ class Search:
         return effect
 
 
-def is_told(finding: Finding) -> bool:
-    """Whether it is a requirement that an installation does not meet any more, and no more than that."""
-    return finding.severity != "error" and finding.code in TOLD
+def is_worth(finding: Finding, new: Iterable[Finding]) -> bool:
+    """Whether an error is cured at the price of requirements that are not met any more, and of no more than that."""
+    return finding.severity == "error" and all(each.severity != "error" and each.code in TOLD for each in new)
 
 
 def without_one(effect: Effect) -> Iterator[Effect]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.plumbing import needed_libraries
@@ -15,35 +15,43 @@ from stackfix.plan.rules_seen import Modules, behind, beside, is_library, lost, 
 
 def by_hook(view: View, finding: Finding) -> Iterator[Effect]:
     """The hook with what the finding is about; with what that needs; with all parts of the library."""
-    if hook_site(view) is None or finding.culprit.variable == PRELOAD:     # what is mapped at start stays mapped
+    if view.environment.python is None or finding.culprit.variable == PRELOAD:     # what is mapped at start stays
         return
+    modules = Modules(view)
     if finding.code == "SF1104":
-        yield for_kernels(view)
+        yield from hooked(view, for_kernels(view, modules))
         return
     direct = lost(view, finding)
     for libraries in dict.fromkeys((direct, behind(view, direct), behind(view, beside(view, finding)))):
-        modules = Modules(view)
         before = dict.fromkeys(modules.of(each) for each in needing(view, finding, libraries))
-        hooks = {Hooked(module=module, library=path) for module in before if module for path in libraries}
-        if hooks:
-            yield Effect(hooks=tuple(sorted(hooks)))
+        yield from hooked(view, {Hooked(module=module, library=path) for module in before if module
+                                 for path in libraries})
 
 
-def for_kernels(view: View) -> Effect:
+def hooked(view: View, hooks: Collection[Hooked]) -> Iterator[Effect]:
+    """The hook with these libraries, where one site folder holds all of them and it can listen to the packages."""
+    heard = all(each.module.isidentifier() for each in hooks)
+    if hooks and heard and hook_site(view, [each.library for each in hooks]) is not None:
+        yield Effect(hooks=tuple(sorted(hooks)))
+
+
+def for_kernels(view: View, modules: Modules) -> Collection[Hooked]:
     """What a notebook does not find, because only activation names its folder."""
-    modules, found = Modules(view), set[Hooked]()
-    by_what = {each.what: each for each in view.openings}
+    found, by_what = set[Hooked](), {each.what: each for each in view.openings}
     for folder, name, what, _ in needed_libraries(view):
         path, opening = f"{folder.rstrip('/')}/{name}", by_what.get(what)
         module = modules.of(opening) if opening else None
         if module is not None and is_inside(view, path) and is_library(view, path):
             found.add(Hooked(module=module, library=path))
-    return Effect(hooks=tuple(sorted(found)))
+    return found
 
 
-def hook_site(view: View) -> str | None:
-    """The site folder of the prefix that Python reads .pth files of; None where there is none."""
-    if view.environment.python is None:
-        return None
+def hook_site(view: View, libraries: Iterable[str]) -> str | None:
+    """The site folder of the prefix that Python reads .pth files of and that holds the libraries; None: there is none.
+
+    What lies elsewhere in the prefix, such as conda's lib folder, is no wheel's own file.
+    """
+    paths = tuple(libraries)
     return next((each.path for each in view.environment.sites
-                 if each.kind == "environment" and each.exists and is_inside(view, each.path)), None)
+                 if each.kind == "environment" and each.exists and is_inside(view, each.path)
+                 and all(path.startswith(f"{each.path}/") for path in paths)), None)

@@ -38,8 +38,8 @@ def named_links(view: View, finding: Finding) -> Iterator[Linked]:
     if path is None or not is_inside(view, path):
         return
     if finding.loser is not None:
-        inside = is_inside(view, finding.loser)
-        yield Linked(path=path, target=relative(finding.loser, path) if inside else finding.loser)
+        if is_inside(view, finding.loser):      # no link leads out of the prefix
+            yield Linked(path=path, target=relative(finding.loser, path))
         return
     owners = view.owners(path)
     for each in view.environment.shared_objects:

@@ -17,6 +17,7 @@ from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.missing import reachable_copy
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.records import ElfObject, FileAt
+from stackfix.plan.effect_imports import packages
 from stackfix.plan.names_paths import folder_of, is_inside
 
 
@@ -89,21 +90,35 @@ def is_library(view: View, path: str) -> bool:
 
 
 class Modules:
-    """Which package an opening is a part of, by what Python imports."""
+    """Which package an opening is a part of: what Python executes first, when it imports that."""
 
     def __init__(self, view: View) -> None:
         projects = Projects(view.environment, view.libraries)
-        self._rows = {name: row.module.partition(".")[0] for name, row in projects.rows.items()}
-        self._files = {each.path: each.module.partition(".")[0] for each in view.environment.shared_objects
-                       if each.module}
-        self._of: dict[str, str] = {}
-        for project, objects in projects.modules.items():
-            for each in objects:
-                if project is not None and each.module is not None:
-                    self._of.setdefault(project, each.module.partition(".")[0])
+        self._view = view
+        self._rows = {name: row.module for name, row in projects.rows.items()}
+        self._sites = {name: f"{each.site}/" for name, each in projects.distributions.items()}
+        self._files = {each.path: each.module for each in view.environment.shared_objects if each.module}
+        self._first = {project: objects[0].path for project, objects in projects.modules.items() if project and objects}
 
     def of(self, opening: Opening) -> str | None:
-        """The first part of its module's name; None where Python's own code opens nothing of it."""
-        by_file = self._files.get(opening.request.name) if opening.phase == "module" else None
-        project = opening.project or ""
-        return by_file or self._rows.get(project) or self._files.get(opening.request.name) or self._of.get(project)
+        """The name to which the hook listens; None where Python's own code opens nothing of it."""
+        project, path = opening.project or "", opening.request.name
+        row, base = self._rows.get(project), self._sites.get(project, "/")
+        if row is not None and opening.phase != "module" and (found := self._executed(row, base)):
+            return found
+        if row is not None and path.startswith(base):       # a file of a package without code of its own name
+            inside = path.removeprefix(base).partition(".")[0].replace("/", ".")
+            if found := self._executed(inside, base):
+                return found
+        path = path if path in self._files else self._first.get(project, "")
+        module = self._files.get(path)
+        if module is None:
+            return None
+        folders = path.split("/")[:-len(module.split("."))]
+        return self._executed(module, "/".join(folders) + "/") or module
+
+    def _executed(self, module: str, base: str) -> str | None:
+        """The first of its packages that has code: folders without an __init__.py are only names."""
+        at = self._view.files.at
+        return next((each for each in packages(module) if at(f"{base}{each.replace('.', '/')}/__init__.py") is not None
+                     or at(f"{base}{each.replace('.', '/')}.py") is not None), None)

@@ -36,6 +36,7 @@ class Simulation:
         self.before, self.ground, self.left = keys(diagnosis), ground, most
         start = Outcome(view=view, plain=self.before, active_view=view, active=self.before)
         self._view, self._known = view, {Effect(): start}
+        self.hooks = ground.hooks()
 
     def outcome(self, effect: Effect) -> Outcome:
         """What the effect leads to."""

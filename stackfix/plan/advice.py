@@ -1,0 +1,74 @@
+"""What the plan does not do: commands for whoever administers the machine, and ways round. Nothing of it is ever run.
+
+A library of symbol aliases through LD_PRELOAD is never among it: it lets a program start whose parts do not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.situation import View
+from stackfix.plan.advice_fallbacks import fallbacks
+from stackfix.plan.advice_system import driver, system_library, variable
+from stackfix.plan.records import Action
+
+Lines: TypeAlias = Callable[[View, Finding], Iterator[str]]
+# How a line of a cure begins that can be typed; the rest is said to people
+COMMAND = re.compile(
+    r"(?:sudo|docker|module|unset|export|stackfix|conda|mamba|uv|ln|rm|apt-file|mokutil|python3?)\s|"
+    r"[A-Z_]+=\S*\s|(?:/|\S*/bin/)\S*python\S*\s")
+WSL_DRIVER = "On WSL the driver is Windows' own: update it there, then run `wsl --shutdown`"
+
+
+def of_driver(view: View, finding: Finding) -> Iterator[str]:
+    """A newer driver."""
+    del finding
+    yield from driver(view)
+
+
+BY_CODE: Mapping[str, tuple[Lines, ...]] = MappingProxyType({
+    **dict.fromkeys(("SF101", "SF301", "SF302", "SF403", "SF803", "SF804"), (variable, system_library)),
+    **dict.fromkeys(("SF1102", "SF1103", "SF903"), (variable,)),
+    "SF901": (of_driver,),
+})
+
+
+def advise(view: View, findings: Iterable[Finding]) -> Iterator[Action]:
+    """Advice for findings that are left, an action for each cure and each way round; ids are numbered later."""
+    for finding in findings:
+        commands = dict.fromkeys((*specific(view, finding), *typed(view, finding)))
+        if commands or finding.cure:
+            yield action(summary_of(view, finding), finding, "\n".join(commands) or None)
+        for each in fallbacks(view, finding):
+            yield action(f"A way round {finding.code}: {each.summary}", finding, each.command)
+
+
+def specific(view: View, finding: Finding) -> Iterator[str]:
+    """Commands that the finding alone does not know: of this system's packages, with this variable's elements."""
+    for lines in BY_CODE.get(finding.code, ()):
+        yield from lines(view, finding)
+
+
+def typed(view: View, finding: Finding) -> Iterator[str]:
+    """Lines of the cure that are commands; builds from source are ways round."""
+    round_about = {each.command for each in fallbacks(view, finding)}
+    for line in finding.cure:
+        if COMMAND.match(line) and line not in round_about and "…" not in line.partition("  #")[0].partition(" …")[0]:
+            yield line
+
+
+def summary_of(view: View, finding: Finding) -> str:
+    """What is to be done, in words: the first line of the cure that is no command, else what is wrong."""
+    said = next((line for line in finding.cure if not COMMAND.match(line) and not line.startswith("or ")), None)
+    if finding.code == "SF901" and view.machine.wsl is not None:
+        said = WSL_DRIVER
+    return f"{finding.summary}. {said}" if said else finding.summary
+
+
+def action(summary: str, finding: Finding, command: str | None) -> Action:
+    return Action(id="advice", kind="advice", summary=summary, cures=(finding.code,), steps=(), changes=(),
+                  command=command)
