@@ -162,6 +162,21 @@ def test_a_table_that_says_otherwise_is_told(almanac: Path) -> None:
     assert caught.value.exit_status == 1
 
 
+def test_check_downloads_nothing(almanac: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    call(almanac, "--make")
+    call(almanac, "--check")
+    assert capfd.readouterr().err == ""
+    for each in (almanac / "store").iterdir():
+        each.unlink()
+    call(almanac, "--check")
+    assert "with 0 of 2 wheels" in capfd.readouterr().err
+    assert list((almanac / "store").iterdir()) == []
+    manifest = read_manifest(almanac / "extensions.toml")
+    (almanac / "extensions.toml").write_text(render_manifest(("# One.",), manifest[:1]))
+    with pytest.raises(extensions.TableDiffers, match=manifest[1].file):
+        call(almanac, "--check")
+
+
 def test_a_wheel_is_added_with_its_row(almanac: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(almanac, "--make")
     other = wheel(name="other", letter="c").wheel

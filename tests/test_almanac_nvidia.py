@@ -100,8 +100,42 @@ def test_check_names_what_differs(world: World) -> None:
     (world.abi / "nvidia" / "libgone.so.1.tsv").write_text("\n")
     with pytest.raises(BookDiffers) as caught:
         world.call("--check")
-    assert caught.value.files == ("nvidia/libgone.so.1.tsv", "nvidia/libnvJitLink.so.12.tsv")
+    assert caught.value.lines == [
+        "nvidia/libgone.so.1.tsv", *(f"nvidia/libnvJitLink.so.12.tsv: nvidia-nvjitlink-cu12 {each}"
+                                     for each in ("12.0.1", "12.1.2"))]
     assert caught.value.exit_status == 1
+
+
+@needs_gcc
+@pytest.mark.parametrize(("name", "before", "after", "says"), [
+    ("uses.tsv", "link_12_1\t2.0-\n", "link_12_1\n", "uses.tsv: nvidia-cusparse-cu12 1.0"),
+    ("nvidia/packages.tsv", "12.0.1\tlibnvJitLink.so.12\n", "12.0.1\tunread\n",
+     "nvidia/packages.tsv: nvidia-nvjitlink-cu12 12.0.1 is in it or in the manifests, not in both"),
+    ("nvidia/packages.tsv", "\n", "\n# more\n", "nvidia/packages.tsv"),
+])
+def test_check_finds_what_is_not_so(world: World, name: str, before: str, after: str, says: str) -> None:
+    world.call("--make")
+    text = (world.abi / name).read_text()
+    assert before in text
+    (world.abi / name).write_text(text.replace(before, after, 1))
+    with pytest.raises(BookDiffers) as caught:
+        world.call("--check")
+    assert says in caught.value.lines
+
+
+@needs_gcc
+def test_check_downloads_nothing_and_says_what_it_did_not_compare(
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:
+    world.call("--make")
+    assert world.call("--check") == 0
+    assert capfd.readouterr().err == ""
+    kept = sorted((world.folder / "store").iterdir())
+    kept[0].unlink()
+    monkeypatch.setattr("stackfix.almanac.store.download", None)
+    assert world.call("--check") == 0
+    assert "with 3 of 4 wheels" in capfd.readouterr().err
+    assert sorted((world.folder / "store").iterdir()) == kept[1:]
 
 
 @needs_gcc

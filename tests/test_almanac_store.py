@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
+import tempfile
+import threading
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,16 @@ import pytest
 
 from stackfix.almanac.extract import Extracted
 from stackfix.almanac.records import LibraryTables, ManifestWheel, WantedName, WheelTables
-from stackfix.almanac.store import default_store, place_of, read_kept, tables, work_folder, write_kept
+from stackfix.almanac.store import (
+    default_store,
+    kept_tables,
+    place_of,
+    read_kept,
+    tables,
+    tell,
+    work_folder,
+    write_kept,
+)
 from stackfix.errors import BadInput, Unreachable
 from tests.almanac_wheels import needs_gcc, only_from, shared_object, wheel
 
@@ -56,7 +68,12 @@ def test_a_second_time_nothing_is_downloaded(index: Path, tmp_path: Path) -> Non
 @needs_gcc
 def test_what_was_not_wanted_before_is_read_then(index: Path, tmp_path: Path) -> None:
     row = two_libraries(index)
+    assert kept_tables(row, tmp_path, lambda _: True) is None
     assert len(tables(row, tmp_path, lambda path: path.endswith("a.so")).libraries) == 1
+    assert kept_tables(row, tmp_path, lambda _: True) is None
+    first = kept_tables(row, tmp_path, lambda path: path.endswith("a.so"))
+    assert first is not None
+    assert [each.path for each in first.libraries] == ["x/liba.so"]
     assert [each.path for each in tables(row, tmp_path, lambda path: path.endswith("b.so")).libraries] == ["x/libb.so"]
     forget(index)
     assert len(tables(row, tmp_path, lambda _: True).libraries) == 2
@@ -120,6 +137,41 @@ def test_the_folder_of_a_killed_run_is_removed_and_no_other(tmp_path: Path) -> N
         assert list(tmp_path.iterdir()) == [held]
     finally:
         os.close(descriptor)
+
+
+def test_no_other_run_sweeps_a_folder_away_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = list[threading.Thread]()
+    make, swept = tempfile.mkdtemp, threading.Event()
+
+    def other_run() -> None:
+        with work_folder(tmp_path):
+            swept.set()
+
+    def made(prefix: str, dir: Path) -> str:        # noqa: A002 - as it is called
+        folder = make(prefix=prefix, dir=dir)
+        if not others:
+            others.append(threading.Thread(target=other_run))
+            others[0].start()
+            swept.wait(0.3)     # the other run must not get so far
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    with work_folder(tmp_path) as mine:
+        others[0].join()
+        assert mine.is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_download_is_told(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    tell("a.whl: downloading", lasting=True)
+    tell("a.whl: reading")
+    tell("")
+    assert stream.getvalue() == (
+        "\r\x1b[Ka.whl: downloading\r\x1b[Ka.whl: reading\r\x1b[K" if terminal else "a.whl: downloading\n")
 
 
 def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:

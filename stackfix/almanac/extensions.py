@@ -1,8 +1,9 @@
 """The table of judged extension wheels (`extensions.tsv`), made from a manifest of its own and the finished almanac.
 
-    python -m stackfix.almanac extensions --make                judges every wheel of extensions.toml
+    python -m stackfix.almanac extensions --make                judges every wheel of extensions.toml; downloads what
+                                                                the store lacks
     python -m stackfix.almanac extensions --add vllm==0.33.0    adds wheels to the manifest, and judges these
-    python -m stackfix.almanac extensions --check               tells whether the table is what --make would write
+    python -m stackfix.almanac extensions --check               does the table agree with manifest and store? no download
 
 None of them changes the almanac itself.
 """
@@ -20,7 +21,7 @@ from stackfix.almanac.extensions_judge import judge
 from stackfix.almanac.fetch import resolve
 from stackfix.almanac.manifest import read_manifest, render_manifest
 from stackfix.almanac.records import ManifestWheel
-from stackfix.almanac.store import default_store, tables
+from stackfix.almanac.store import default_store, kept_tables, note_left_out, tables
 from stackfix.errors import AnswerIsNo, BadInput
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.write.replace import replace_files
@@ -32,7 +33,7 @@ HEADER = ("# Extension wheels that are judged by the almanac, which is made of n
 
 
 class TableDiffers(AnswerIsNo):
-    """The table is not what its manifest and the almanac give."""
+    """The table is not what its manifest, its wheels and the almanac give."""
 
     reference = "table-differs"
 
@@ -41,7 +42,7 @@ class TableDiffers(AnswerIsNo):
         self.file, self.lines = file, lines
 
     def what(self) -> str:
-        return f"{self.file}: {len(self.lines)} rows are not what the wheels tell: {'; '.join(self.lines[:3])}"
+        return f"{self.file}: {len(self.lines)} rows are not what --make writes: {'; '.join(self.lines[:3])}"
 
     def next_step(self) -> str | None:
         return "`python -m stackfix.almanac extensions --make` writes it anew."
@@ -52,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--make", action="store_true", help="judge every wheel of the manifest")
     action.add_argument("--add", nargs="+", metavar="NAME==VERSION", help="add wheels to the manifest and judge these")
-    action.add_argument("--check", action="store_true", help="compare the table with what --make would write")
+    action.add_argument("--check", action="store_true", help="does the table agree with the store? no download")
     parser.add_argument("--python", default="3.11", metavar="MINOR", help="whose wheels --add takes (3.11)")
-    parser.add_argument("--store", type=Path, help="where the tables of wheels are kept")
+    parser.add_argument("--store", type=Path, help="the tables of wheels; what is not in it is downloaded")
     parser.add_argument("--directory", type=Path, help="the almanac (matrices/abi)")
 
 
@@ -78,14 +79,21 @@ def make(directory: Path, store: Path) -> None:
 
 
 def check(directory: Path, store: Path) -> None:
-    """Raises TableDiffers where the table is not what `make` would write."""
+    """Raises TableDiffers where the table cannot be what `make` would write, as far as that can be told here."""
     wheels = read_manifest(directory / MANIFEST)
     refuse_own(wheels, directory)
-    there = open_judged_wheels(directory).wheels
-    made = judged(wheels, store, open_book(directory))
-    if (directory / FILE).read_bytes() != rendered(made):
-        differing = sorted({each.file for each in {*there} ^ {*made}}) or ["the order of the rows"]
-        raise TableDiffers(str(directory / FILE), differing)
+    rows = {each.sha256: each for each in open_judged_wheels(directory).wheels}
+    named = {(each.package, each.version, each.file, each.sha256) for each in rows.values()}
+    listed = {(each.package, each.version, each.file, each.sha256) for each in wheels}
+    found, book, compared = {file for _, _, file, _ in named ^ listed}, open_book(directory), 0
+    for wheel in wheels:
+        kept = kept_tables(wheel, store, every_file)
+        compared += kept is not None
+        if kept is not None and rows.get(wheel.sha256) != judge(kept, book):
+            found.add(wheel.file)
+    if found or (directory / FILE).read_bytes() != rendered(in_table_order(rows)):
+        raise TableDiffers(str(directory / FILE), sorted(found) or ["the order of the rows"])
+    note_left_out(store, compared, len(wheels))
 
 
 def add(requirements: Iterable[str], directory: Path, store: Path, python: str) -> None:

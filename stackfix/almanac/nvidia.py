@@ -1,9 +1,11 @@
 """The book of NVIDIA's libraries (`matrices/abi/nvidia`, `uses.tsv`), made from the wheels of its manifest.
 
-    python -m stackfix.almanac nvidia --make                            from every wheel of nvidia.toml and torch.toml
+    python -m stackfix.almanac nvidia --make                            from every wheel of nvidia.toml and torch.toml;
+                                                                        downloads what the store lacks: tens of GB
     python -m stackfix.almanac nvidia --add nvidia-cublas-cu12==12.9.1.4    adds wheels; without a version, all new ones
     python -m stackfix.almanac nvidia --published                       asks the index which versions are not read
-    python -m stackfix.almanac nvidia --check                           tells whether the files are what --make writes
+    python -m stackfix.almanac nvidia --check                           do the files agree with each other and with the
+                                                                        wheels in the store? no download
 
 `--add` reads only the new wheels: the rest is in the files.
 """
@@ -18,12 +20,13 @@ from pathlib import Path
 
 from stackfix.almanac.fetch import resolve
 from stackfix.almanac.manifest import read_manifest, render_manifest
-from stackfix.almanac.nvidia_files import differing, read_exports, read_unread, read_uses, write_book
+from stackfix.almanac.nvidia_check import disagreements
+from stackfix.almanac.nvidia_files import read_exports, read_unread, read_uses, write_book
 from stackfix.almanac.nvidia_libraries import PACKAGES, family_of, wanted_of
 from stackfix.almanac.nvidia_published import published
 from stackfix.almanac.nvidia_tables import LibraryExports
 from stackfix.almanac.records import ManifestWheel, WheelTables
-from stackfix.almanac.store import default_store, tables
+from stackfix.almanac.store import default_store, note_left_out, tables
 from stackfix.almanac.torch_exports import is_wanted
 from stackfix.almanac.uses import LibraryUses
 from stackfix.errors import AnswerIsNo
@@ -36,16 +39,17 @@ HEADER = ("# Wheels of NVIDIA's libraries (Linux x86_64) that the almanac is mad
 
 
 class BookDiffers(AnswerIsNo):
-    """The files are not what the wheels of the manifest give."""
+    """The files contradict each other, their manifests, or wheels that were read."""
 
     reference = "book-differs"
 
-    def __init__(self, directory: str, files: Sequence[str]) -> None:
-        super().__init__(directory, files)
-        self.directory, self.files = directory, files
+    def __init__(self, directory: str, lines: Sequence[str]) -> None:
+        super().__init__(directory, lines)
+        self.directory, self.lines = directory, lines
 
     def what(self) -> str:
-        return f"{self.directory}: not what the wheels tell: {', '.join(self.files)}"
+        more = f" (and {len(self.lines) - 5} more)" if len(self.lines) > 5 else ""
+        return f"{self.directory}: not what --make writes: {'; '.join(self.lines[:5])}{more}"
 
     def next_step(self) -> str | None:
         return "`python -m stackfix.almanac nvidia --make` writes them anew."
@@ -57,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--make", action="store_true", help="from every wheel of the manifests")
     action.add_argument("--add", nargs="+", metavar="NAME[==VERSION]", help="read wheels and add them")
     action.add_argument("--published", action="store_true", help="list what the index has and the book has not")
-    action.add_argument("--check", action="store_true", help="compare the files with what --make would write")
-    parser.add_argument("--store", type=Path, help="where the tables of wheels are kept")
+    action.add_argument("--check", action="store_true", help="do the files agree, also with the store? no download")
+    parser.add_argument("--store", type=Path, help="the tables of wheels; what is not in it is downloaded")
     parser.add_argument("--directory", type=Path, help="the almanac (matrices/abi)")
 
 
@@ -77,10 +81,13 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def check(directory: Path, store: Path) -> None:
-    """Raises BookDiffers where the files are not what `--make` would write."""
-    files = differing(directory, *gathered(directory, store), unread=not_read(directory))
-    if files:
-        raise BookDiffers(str(directory), files)
+    """Raises BookDiffers where the files cannot be what `--make` would write, as far as that can be told here."""
+    providers = read_manifest(directory / MANIFEST)
+    consumers = read_manifest(directory / CONSUMERS) if (directory / CONSUMERS).exists() else ()
+    found, compared = disagreements(directory, providers, consumers, store)
+    if found:
+        raise BookDiffers(str(directory), found)
+    note_left_out(store, compared, len(providers) + len(consumers))
 
 
 def gathered(directory: Path, store: Path) -> tuple[LibraryExports, LibraryUses]:

@@ -45,6 +45,17 @@ def tables(wheel: ManifestWheel, store: Path, wanted: Wanted) -> WheelTables:
     kept = read_kept(store, wheel)
     if kept is None or any(map(wanted, kept.left)):
         kept = read_more(wheel, store, wanted, kept)
+    return chosen(kept, wanted)
+
+
+def kept_tables(wheel: ManifestWheel, store: Path, wanted: Wanted) -> WheelTables | None:
+    """The same of what the store has; None where it lacks any of it. Downloads nothing."""
+    kept = read_kept(store, wheel)
+    return None if kept is None or any(map(wanted, kept.left)) else chosen(kept, wanted)
+
+
+def chosen(kept: Extracted, wanted: Wanted) -> WheelTables:
+    """The tables of the shared objects that are wanted."""
     libraries = tuple(each for each in kept.tables.libraries if wanted(each.path))
     return WheelTables(wheel=kept.tables.wheel, requires=kept.tables.requires, libraries=libraries)
 
@@ -55,7 +66,7 @@ def read_more(wheel: ManifestWheel, store: Path, wanted: Wanted, kept: Extracted
     known = {each.path for each in before}
     try:
         with work_folder(store) as work:
-            tell(f"{wheel.file}: downloading")
+            tell(f"{wheel.file}: downloading", lasting=True)
             path = download(wheel, work)
             tell(f"{wheel.file}: reading")
             more = extract(path, wheel, lambda name: name not in known and wanted(name))
@@ -142,21 +153,36 @@ def work_folder(store: Path) -> Iterator[Path]:
     """A folder for one wheel. Locked while it is used, so that another run can tell what a killed one has left."""
     try:
         store.mkdir(parents=True, exist_ok=True)
-        sweep(store)
-        folder = Path(tempfile.mkdtemp(prefix=WORK, dir=store))
+        folder, descriptor = held_folder(store)
     except OSError as error:
         raise Unreachable(str(store), reason_of(error), ELSEWHERE) from error
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
 
 
+def held_folder(store: Path) -> tuple[Path, int]:
+    """A new folder, and the open file that holds its lock."""
+    gate = os.open(store, os.O_RDONLY)
+    try:
+        fcntl.flock(gate, fcntl.LOCK_EX)    # no other run sweeps before the new folder is locked
+        sweep(store)
+        folder = Path(tempfile.mkdtemp(prefix=WORK, dir=store))
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return folder, descriptor
+    finally:
+        os.close(gate)
+
+
 def sweep(store: Path) -> None:
-    """Removes the folders that nobody holds: whoever made them was killed."""
+    """Removes the folders that nobody holds: whoever made them was killed. The store is locked by the caller."""
     for folder in store.glob(f"{WORK}*"):
         with suppress(OSError):     # another run's, or one that is gone by now
             descriptor = os.open(folder, os.O_RDONLY)
@@ -167,11 +193,21 @@ def sweep(store: Path) -> None:
                 os.close(descriptor)
 
 
-def tell(text: str) -> None:
-    """One line that says what is being done, on a terminal only; "" clears it."""
+def tell(text: str, *, lasting: bool = False) -> None:
+    """One line that says what is being done; "" clears it. Where no terminal is, only what `lasting` says."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text[:100]}")
+    elif sys.stderr is not None and lasting:
+        sys.stderr.write(f"{text}\n")
+    if sys.stderr is not None:
         sys.stderr.flush()
 
 
-__all__ = ["default_store", "tables"]
+def note_left_out(store: Path, compared: int, wheels: int) -> None:
+    """Says on stderr how many wheels a check could not compare."""
+    if compared < wheels and sys.stderr is not None:
+        sys.stderr.write(f"note: the files agree with each other, and with {compared} of {wheels} wheels: the others"
+                         f" are not in the store {store} (--make downloads them)\n")
+
+
+__all__ = ["default_store", "kept_tables", "note_left_out", "tables"]

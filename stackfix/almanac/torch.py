@@ -1,6 +1,6 @@
 """The book of torch (`matrices/abi/core.tsv`, `full.tsv.xz`, `full.bin`, `patches.tsv`), made from published wheels.
 
-    python -m stackfix.almanac torch --make             from every wheel of torch.toml
+    python -m stackfix.almanac torch --make             from every wheel of torch.toml; downloads what the store lacks
     python -m stackfix.almanac torch --add 2.16.0       a new release: into torch.toml, and into the files
     python -m stackfix.almanac torch --check            tells whether the files agree with each other; asks no wheel
 
@@ -126,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--add", nargs="+", metavar="VERSION", help="put new releases into the manifest and the files")
     action.add_argument("--check", action="store_true", help="whether the files agree with each other")
     parser.add_argument("--python", default=PYTHON, metavar="MINOR", help=f"whose wheels --add takes ({PYTHON})")
-    parser.add_argument("--store", type=Path, help="where the tables of wheels are kept")
+    parser.add_argument("--store", type=Path, help="the tables of wheels; what is not in it is downloaded")
     parser.add_argument("--directory", type=Path, help="the almanac (matrices/abi)")
 
 
