@@ -166,7 +166,8 @@ def test_an_altered_hash_stops_it_and_changes_nothing(index: World, capfd: pytes
     out, err = capfd.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        f"{wheel.file}: downloading", f"error: {wheel.file}: its sha256 is {wheel.sha256}, not {'f' * 64} as the manifest says",
+        f"{wheel.file}: downloading",
+        f"error: {wheel.file}: its sha256 is {wheel.sha256}, not {'f' * 64} as the manifest says",
         "  find out which of the two is right before anything else; nothing was read of the file"]
     assert files(place) == before
 

@@ -3,7 +3,7 @@
     python -m stackfix.almanac extensions --make                judges every wheel of extensions.toml; downloads what
                                                                 the store lacks
     python -m stackfix.almanac extensions --add vllm==0.33.0    adds wheels to the manifest, and judges these
-    python -m stackfix.almanac extensions --check               does the table agree with manifest and store? no download
+    python -m stackfix.almanac extensions --check               do table, manifest and store agree? no download
 
 None of them changes the almanac itself.
 """
