@@ -19,25 +19,6 @@ def bundled() -> AlmanacOfNvidia:
     return open_nvidia_book()
 
 
-# Stricter than symbols ask for. An entry goes when its rule is corrected: its title is another one then.
-STRICTER = frozenset({
-    "nvidia-cusparse==12.7.2.19 needs nvidia-nvjitlink>=13.1",
-    "nvidia-cusparse==12.7.3.1 needs nvidia-nvjitlink>=13.1",
-    "nvidia-cusparse==12.7.9.17 needs nvidia-nvjitlink>=13.2",
-    "nvidia-cusparse==12.7.10.1 needs nvidia-nvjitlink>=13.2",
-    "nvidia-cusparse==12.7.10.12 needs nvidia-nvjitlink>=13.2",
-    "nvidia-cusparse==12.8.1.7 needs nvidia-nvjitlink>=13.3",
-    "nvidia-cusparse==12.8.2.51 needs nvidia-nvjitlink>=13.3",
-    "nvidia-cusparse==12.8.6.49 needs nvidia-nvjitlink>=13.4",
-    "nvidia-cusparse==12.8.6.72 needs nvidia-nvjitlink>=13.4",
-    "nvidia-cusparse==12.9.4.2 needs nvidia-nvjitlink>=13.5",
-    "torch==2.7.* needs nvidia-cuda-cupti-cu12>=12.5.82",
-    "torch==2.8.* needs nvidia-cuda-cupti-cu12>=12.5.82",
-    "torch==2.9.* needs nvidia-cuda-cupti-cu12>=12.5.82",
-    "torch==2.10.* needs nvidia-cuda-cupti-cu12>=12.5.82",
-})
-
-
 def rules() -> tuple[Rule, ...]:
     """Those that set bounds on a package of the book, for a consumer of which it is known what it wants."""
     book = bundled()
@@ -62,12 +43,7 @@ def title(rule: Rule) -> str:
     return f"{rule.package}{rule.versions} needs {rule.needs}"
 
 
-def cases() -> list[object]:
-    known = pytest.mark.xfail(reason="stricter than the symbols", strict=True)
-    return [pytest.param(rule, id=title(rule), marks=[known] if title(rule) in STRICTER else []) for rule in rules()]
-
-
-@pytest.mark.parametrize("rule", cases())
+@pytest.mark.parametrize("rule", rules(), ids=title)
 def test_a_rule_admits_no_version_that_lacks_a_function_and_refuses_none_that_has_all(rule: Rule) -> None:
     wrong = [f"{consumer} with {provider}: the rule {'admits' if admitted else 'refuses'} it, and it lacks "
              f"{missing[:1] or 'nothing'}"
