@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stackfix.abi.nearest import TorchThere, nearest_extension, nearest_torch
 from stackfix.abi.records import JudgedWheel, Nearest, PatchException, TorchRange
+from stackfix.diagnose.releases import admits
 from stackfix.matrix.records import Companion, FlashAttnWheel, TorchBuild
 
 
@@ -131,12 +134,48 @@ def test_of_torch(range_: TorchRange, now: str, nearest: str | None) -> None:
     assert found is None or found.build == ("cu126" if range_.string_abi == "new" else None)
 
 
+@pytest.mark.parametrize(("required", "now", "nearest"), [
+    ("==2.4.0", "2.3.1", "2.4.0"), ("==2.3.0", "2.4.1", "2.3.0"), (">=2.3", "2.6.0", "2.4.1"),
+    ("<2.4", "2.6.0", "2.3.1"),         # the nearer one would be refused
+    ("==2.9.0", "2.6.0", "2.4.1"),      # all are refused: what the symbols say
+])
+def test_a_release_that_its_metadata_admit_goes_first(required: str, now: str, nearest: str) -> None:
+    builds = [build(each) for each in ("2.3.0", "2.3.1", "2.4.0", "2.4.1", "2.6.0")]
+    found = nearest_torch(span("2.3", "2.4"), now, builds, declared=lambda version: admits(required, version))
+    assert found is not None
+    assert found.version == nearest
+
+
+def test_a_build_of_the_default_index_goes_before_a_nearer_one() -> None:
+    """No other index is locked."""
+    builds = [build("2.6.0", cuda="12.4", new=False), build("2.6.0", cuda="12.6", index="cu126", new=True),
+              build("2.7.1", new=True)]
+    found = nearest_torch(span("2.6", "2.7", string="new"), "2.6.0", builds)
+    assert found == Nearest(package="torch", version="2.7.1", build=None, basis="symbols")
+
+
+def test_a_patch_that_alone_fits_has_the_string_of_its_wheel() -> None:
+    builds = [build("2.4.0"), build("2.4.1")]
+    assert nearest_torch(span(patches=("2.4.0",), string="old", index=()), "2.3.1", builds) is None
+    own = replace(span(patches=("2.4.0",), string="old", index=()), index_patches=("2.4.0",))
+    found = nearest_torch(own, "2.3.1", builds)
+    assert found is not None
+    assert found.version == "2.4.0"
+
+
+def test_a_wheel_that_excludes_the_torch_is_not_named() -> None:
+    """Its symbols would do; installers and locks go by its metadata."""
+    rows = [replace(judged(version, "2.3"), declares=declares)
+            for version, declares in (("0.0.27", "==2.3.0"), ("0.0.28", "==2.3.1+x"), ("0.0.26", "nonsense"))]
+    assert extension(HERE, "0.0.26", *rows) == "0.0.28"
+
+
 @pytest.mark.parametrize(("cuda", "python", "nearest"), [
     ((), None, ("2.4.1", None)),
     ((11,), None, ("2.4.1", "cu118")),
     ((12,), "3.12", ("2.3.1", None)),
     ((13,), None, None),
-    ((11, 12), "3.11", ("2.4.1", None)),
+    ((11, 12), "3.11", ("2.4.1", None)), ((11,), "3.12", None),
 ])
 def test_cuda_and_python_of_torch(cuda: tuple[int, ...], python: str | None,
                                   nearest: tuple[str, str | None] | None) -> None:

@@ -201,6 +201,11 @@ def test_patches_that_lack_a_name_and_patches_that_alone_have_it(book: TorchBook
     assert [(each.version, each.key, each.exported) for each in lacking.exceptions] == [("2.4.0", PREFERRED, False)]
     alone = found(book, compiled(PREFERRED_CONST, SET_I))
     assert (alone.minors, alone.patches, alone.unknown) == ((), ("2.4.0",), ())
+    assert ([each.name for each in alone.floor], alone.ceiling) == ([PREFERRED_CONST], ())      # that name decides
+    assert (alone.loads("2.4.0"), alone.loads("2.4.1"), alone.index_patches) == (True, False, ("2.4.0",))
+    assert (lacking.loads("2.4.0"), lacking.loads("2.4.1"), lacking.loads("2.3.1")) == (False, True, False)
+    strings = found(book, compiled(PREFERRED_CONST, NEW_FAIL))
+    assert (strings.patches, strings.index_patches) == (("2.4.0",), ())
     neither = found(book, compiled(PREFERRED_CONST, SET_A))
     assert (neither.minors, neither.patches, neither.unknown) == ((), (), ())
 

@@ -135,6 +135,23 @@ def test_one_that_does_not_fit_names_the_symbols_and_what_would(tree: World, say
     assert len(quiet.out) < len(said.out) / 2
 
 
+def test_what_its_metadata_pin_is_what_a_lock_is_asked_for(tree: World, say: Say) -> None:
+    """torchaudio 2.4.0 requires torch==2.4.0: the newest 2.4 would be refused."""
+    for requires, text in ((("torch==2.8.0",), "lock --torch 2.8.0 "), (("torch==2.9.0",), "lock --torch 2.9.0 "),
+                           (("torch==2.8.0; sys_platform == 'darwin'", "torch>=2.10"), "lock --torch 2.10.0 ")):
+        tree.wheel("ext", "1.0", {MODULE: lib(wants=(SET_28, FAIL_NEW), needs=NEEDS)}, requires=requires)
+        assert text in say("abi", "ext", *of(tree)).out
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(SET_28, FAIL_NEW), needs=NEEDS)}, requires=("torch<2.3",))
+    [nearest] = say("abi", "ext", *of(tree), "--json").json["nearest"]
+    assert (nearest["version"], nearest["command"]) == ("2.8.0", None)
+
+
+def test_no_lock_is_told_of_a_build_that_is_on_another_index(tree: World, say: Say) -> None:
+    """torch 2.6.0+cu126 has the new std::string and is nearer than 2.7.1: but it cannot be locked."""
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(SET_23, FAIL_NEW), needs=NEEDS)}, requires=("torch",))
+    assert "stackfix lock --torch 2.7.1" in say("abi", "ext", *of(tree)).out
+
+
 def test_quiet_says_nothing_of_what_fits(tree: World, say: Say) -> None:
     assert (say("abi", "ext", *of(tree), "-q").status, say("abi", "ext", *of(tree), "-q").out) == (0, "")
 

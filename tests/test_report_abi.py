@@ -54,8 +54,11 @@ def torch(**changes: Any) -> AbiFacts:
     (torch(minors=(), index_minors=(), unknown=(SHORT,), known=("2.3",)),
      ("ext 1.0 cannot load with any torch that is known: no release has 1 of the 9 symbols that it asks for; "
       "the others are those of torch 2.3")),
+    (torch(minors=(), index_minors=()), "ext 1.0 cannot load with any torch that is known: none has all 9 symbols"),
+    (torch(minors=(), index_minors=(), patches=("2.4.0",), index_patches=("2.4.0",)),
+     "ext 1.0 can load with torch 2.4.0 alone (the index's wheels: 2.4.0)"),
     (torch(minors=(), index_minors=(), patches=("2.4.0",)),
-     "ext 1.0 cannot load with any torch that is known: no minor has all 9 symbols; only 2.4.0 have"),
+     "ext 1.0 can load with torch 2.4.0 alone (the index's wheels: none, they have the other std::string)"),
     (torch(asked=0), "ext 1.0 is linked against torch, and asks for no symbol that could tell which"),
     (replace(FACTS, torch=None), "ext 1.0 asks nothing of torch"),
     (replace(FACTS, subject=replace(FACTS.subject, files=())),
@@ -78,6 +81,13 @@ def test_short_names_come_first_and_long_ones_are_cut_unless_all_is_wanted() -> 
     whole = "\n".join(lines(answer(), verbose=True))
     assert "x" * 300 in whole
     assert "_ZLong, in a.so" in whole
+
+
+def test_the_name_that_one_patch_alone_has_is_shown() -> None:
+    alone = replace(SHORT, minors=())
+    found = lines(answer(torch(minors=(), index_minors=(), patches=("2.4.0",), floor=(alone,))))
+    [place] = [place for place, each in enumerate(found) if "in single patches alone:" in each]
+    assert (alone.demangled or alone.name) in found[place + 1]
 
 
 def test_a_patch_that_lacks_a_name_is_named() -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from stackfix.abi.fit_minors import spans
+from stackfix.abi.fit_minors import releases, spans
 from stackfix.abi.host import Claim
 from stackfix.abi.records import AbiFacts, TorchBook, TorchRange
+from stackfix.abi.torch_range import minor_of
+from stackfix.abi.torch_required import torch_required
 
 TORCH = re.compile(r"torch(\d{1,3}\.\d{1,3})")                      # flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE
 SHORT = re.compile(r"(?:^|[^a-z])pt(\d)(\d{1,2})(?!\d)")            # torch_scatter-2.1.2+pt23cu121
 STRING = re.compile(r"cxx11abi(TRUE|FALSE)", re.IGNORECASE)
 CUDA = re.compile(r"(?:^|[^a-z])cu(1\d)(\d?)(?!\d)")                # +cu121, .cu12torch2.6
-REQUIRES = re.compile(r"torch\s*\(?\s*((?:===?|~=|!=|<=|>=|<|>)[^;)]*)", re.IGNORECASE)
-EXTRA = re.compile(r"\bextra\b")
 MANYLINUX = re.compile(r"manylinux_(\d{1,2})_(\d{1,3})_(\w+)")
 OLD_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 PLATFORM = re.compile(r"(?:manylinux\w*?|linux)_(x86_64|aarch64|ppc64le|s390x|i686|armv7l|riscv64)$")
@@ -55,7 +55,7 @@ def claims_of_text(source: str, text: str, facts: AbiFacts) -> Iterator[Claim]:
         minor = match[1] if match else f"{short[1]}.{short[2]}" if short else None
         if minor is not None:
             yield Claim(source=source, text=match[0] if match else f"pt{minor.replace('.', '')}", says=f"torch {minor}",
-                        found=found_torch(torch), holds=minor in torch.minors)
+                        found=found_torch(torch), holds=minor in {*torch.minors, *map(minor_of, torch.patches)})
         if (string := STRING.search(text)) and torch.string_abi is not None:
             says = "new" if string[1].upper() == "TRUE" else "old"
             found = "both std::strings" if torch.string_abi == "both" else f"the {torch.string_abi} std::string"
@@ -70,27 +70,28 @@ def found_torch(torch: TorchRange) -> str:
     """What its symbols say of torch."""
     if torch.unknown:
         return "symbols that no release of torch has"
-    return f"torch {spans(torch.minors)}" if torch.minors else "no release of torch that is known"
+    found = releases(torch)
+    return f"torch {found}" if found else "no release of torch that is known"
 
 
 def required_claims(facts: AbiFacts, book: TorchBook, admits: Admits) -> Iterator[Claim]:
-    """By its metadata: each minor that is admitted should be able to load it."""
+    """By its metadata: of each minor that is admitted one admitted release should be able to load it."""
     torch = facts.torch
     if torch is None or not torch.asked:
         return
-    for line in facts.subject.requires:
-        text, _, marker = line.partition(";")
-        match = REQUIRES.match(text.strip())
-        if match is None or EXTRA.search(marker):
-            continue
-        specifier = re.sub(r"\s", "", match[1])
-        admitted = [release.minor for release in book.releases
-                    if any(admits(specifier, version) for version in (release.version, *release.patches))]
-        lost = tuple(minor for minor in admitted if minor not in torch.minors)
-        says = f"torch {spans(admitted)}" if admitted else f"torch{specifier}, which the almanac does not have"
-        if admitted:
-            yield Claim(source="metadata", text=f"torch{specifier}", says=says, found=found_torch(torch),
-                        holds=not lost, minors=lost)
+    specifier = torch_required(facts.subject.requires, facts.python, facts.python_floor, facts.machine)
+    if not specifier:
+        return
+    admitted = {release.minor: [version for version in (release.version, *release.patches)
+                                if admits(specifier, version)] for release in book.releases}
+    admitted = {minor: versions for minor, versions in admitted.items() if versions}
+    lost = tuple(minor for minor, versions in admitted.items() if not any(map(torch.loads, versions)))
+    whole = [minor for minor in lost if minor not in torch.minors]      # not only the patches that are admitted
+    single = [version for minor in lost if minor not in whole for version in admitted[minor]]
+    if admitted:
+        yield Claim(source="metadata", text=f"torch{specifier}", says=f"torch {spans(list(admitted))}",
+                    found=found_torch(torch), holds=not lost, minors=lost,
+                    lost=", ".join(filter(None, (spans(whole), *single))))
 
 
 def tag_claims(facts: AbiFacts) -> Iterator[Claim]:

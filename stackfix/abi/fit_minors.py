@@ -1,8 +1,10 @@
-"""Minors of torch as people read them."""
+"""Minors and single releases of torch as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from stackfix.abi.records import TorchRange
 
 BEFORE = {"2.0": "1.13"}        # the only minor that does not follow by number
 
@@ -26,4 +28,13 @@ def follows(one: str, other: str) -> bool:
     return (major, minor + 1) == (next_major, next_minor)
 
 
-__all__ = ["spans"]
+def releases(torch: TorchRange) -> str:
+    """What it can load with: `2.3 to 2.6 but not 2.4.0`, `2.5, 2.4.0`, `2.4.0 alone`; empty for nothing."""
+    found = ", ".join(filter(None, (spans(torch.minors), *torch.patches)))
+    without = dict.fromkeys(each.version for each in torch.exceptions)
+    if without:
+        return f"{found} but not {', '.join(without)}"
+    return f"{found} alone" if torch.patches and not torch.minors else found
+
+
+__all__ = ["releases", "spans"]

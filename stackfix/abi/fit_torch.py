@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from stackfix.abi.can_load import CAN, CANNOT, can_load
 from stackfix.abi.fit_libraries import left_to_others
-from stackfix.abi.fit_minors import spans
+from stackfix.abi.fit_minors import releases
 from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, HostSymbols, HostTorch, Lacking
 from stackfix.abi.mangled import demangle
 from stackfix.abi.names import is_torch_library
@@ -93,10 +93,10 @@ def string_axis(mine: str, torch: HostTorch) -> Axis:
 
 
 def needs_of(found: TorchRange) -> str:
-    """`2.3 to 2.6`."""
+    """`2.3 to 2.6`, `2.4.0 alone`."""
     if found.unknown:
         return "symbols that no release has"
-    return spans(found.minors) if found.minors else "no release that is known"
+    return releases(found) or "no release that is known"
 
 
 def counted(number: int) -> str:

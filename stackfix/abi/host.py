@@ -95,7 +95,8 @@ class Claim:
     says: str                       # in ours: "the old std::string"
     found: str                      # "the new std::string"
     holds: bool
-    minors: tuple[str, ...] = ()    # torch minors that it admits and that cannot load it
+    minors: tuple[str, ...] = ()    # torch minors of which it admits some release, and none that can load it
+    lost: str = ""                  # releases that it admits and that cannot load it, in words: "2.2 to 2.3, 2.4.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

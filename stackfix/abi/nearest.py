@@ -5,7 +5,7 @@ Near is what has the fewest releases between; of two the newer. What a wheel's s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stackfix.abi.nvidia_versions import Key, version_key
@@ -14,7 +14,7 @@ from stackfix.matrix.records import Companion, FlashAttnWheel, TorchBuild
 
 SYMBOLS, DECLARED, FILE_NAME = "symbols", "declared", "file name"
 BASES = (SYMBOLS, FILE_NAME, DECLARED)      # the surest first
-FLASH = "flash-attn"
+FLASH, DEFAULT = "flash-attn", "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,31 +50,34 @@ def nearest_extension(package: str, version: str, torch: TorchThere, *, judged: 
 
 
 def nearest_torch(range_: TorchRange, release: str, builds: Iterable[TorchBuild], *, cuda: Sequence[int] = (),
-                  python: str | None = None, platform: str = "linux-64") -> Nearest | None:
+                  python: str | None = None, platform: str = "linux-64",
+                  declared: Callable[[str], bool] | None = None) -> Nearest | None:
     """The torch nearest to `release` that the symbols admit and of which a build fits; None where none is known.
 
-    `cuda`: majors that the extension is linked against. Of a minor its newest patch is meant, unless only another fits.
+    `cuda`: majors that the extension is linked against. `declared`: whether its metadata admit a release; those go
+    before others, since an installer takes no other, and of them those of the default index, which alone is locked.
+    Of a minor the newest patch is meant, unless only another fits.
     """
-    lacking = {each.version for each in range_.exceptions}
     every = [each for each in builds if each.platform == platform]
-    fitting = [each for each in every if each.version not in lacking and admits_build(range_, each, cuda, python)]
+    fitting = [each for each in every if admits_build(range_, each, cuda, python)]
+    if declared is not None:
+        fitting = [each for each in fitting if declared(each.version)] or fitting
+    fitting = [each for each in fitting if each.index == DEFAULT] or fitting
     newest = {minor: max(keyed(each.version for each in fitting if minor_of(each.version) == minor))
               for minor in {minor_of(each.version) for each in fitting}}
-    # the index's own wheel before the others of a release
-    chosen = {each.version: each for each in sorted(fitting, key=lambda each: each.index != "default", reverse=True)
+    chosen = {each.version: each for each in fitting
               if each.version in range_.patches or (version_key(each.version), each.version) == newest[
                   minor_of(each.version)]}
-    found = [Nearest(package="torch", version=version, build=None if build.index == "default" else build.index,
+    found = [Nearest(package="torch", version=version, build=None if build.index == DEFAULT else build.index,
                      basis=SYMBOLS) for version, build in chosen.items()]
     return closest(found, release, {release.partition("+")[0], *(each.version for each in every)})
 
 
 def admits_build(range_: TorchRange, build: TorchBuild, cuda: Sequence[int], python: str | None) -> bool:
     """Whether an extension with these facts can load with a build, as far as both are known."""
-    minor = minor_of(build.version)
-    if minor not in range_.minors and build.version not in range_.patches:
+    if not range_.loads(build.version):
         return False
-    if range_.string_abi is not None and not has_string(range_, build, minor):
+    if range_.string_abi is not None and not has_string(range_, build, minor_of(build.version)):
         return False
     if build.cuda == "cpu":
         if range_.cuda_torch or cuda:
@@ -88,15 +91,17 @@ def has_string(range_: TorchRange, build: TorchBuild, minor: str) -> bool:
     """Whether a build has the std::string that is asked for: certain, not merely possible."""
     if build.cxx11_abi is not None:
         return range_.string_abi == ("new" if build.cxx11_abi else "old")
-    return build.index == "default" and build.platform == "linux-64" and minor in range_.index_minors
+    own = minor in range_.index_minors or build.version in range_.index_patches
+    return build.index == DEFAULT and build.platform == "linux-64" and own
 
 
 def by_symbols(wheels: Iterable[JudgedWheel], torch: TorchThere) -> Iterator[Nearest]:
-    """Releases of which a wheel that was read can load with the torch."""
+    """Releases of which a wheel that was read can load with the torch, and whose metadata do not exclude it."""
     for each in wheels:
         string = None in {each.string_abi, torch.string_abi} or each.string_abi == torch.string_abi
         cuda = torch.cuda is None or not each.cuda or torch.cuda in each.cuda
-        if torch.minor in each.torch and string and cuda:       # for another Python it is built as it is for this one
+        # for another Python it is built as it is for this one
+        if torch.minor in each.torch and string and cuda and admitted(each.declares, torch.release):
             yield Nearest(package=each.package, version=each.version, basis=SYMBOLS,
                           build=each.file if for_python(each.file, torch.python) else None)
 
@@ -113,18 +118,25 @@ def by_file_name(wheels: Iterable[FlashAttnWheel], torch: TorchThere) -> Iterato
 
 def by_declaration(rows: Iterable[Companion], torch: TorchThere) -> Iterator[Nearest]:
     """Releases that the matrix knows for the torch."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
     for each in rows:
         cuda = None if each.cuda is None else int(each.cuda.partition(".")[0])
         if each.torch is None or (each.same_cuda != "any" and None not in {cuda, torch.cuda} and cuda != torch.cuda):
             continue
-        try:
-            admitted = SpecifierSet(each.torch).contains(torch.release, prereleases=True)
-        except InvalidSpecifier:
-            continue
-        if admitted:
+        if admitted(each.torch, torch.release):
             yield Nearest(package=each.package, version=each.version, build=None, basis=DECLARED)
+
+
+def admitted(specifier: str | None, release: str) -> bool:
+    """Whether a requirement of torch admits a release; none, and any version, admit all."""
+    if specifier in {None, "*", ""}:
+        return True
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    clauses = ",".join(each.partition("+")[0] for each in (specifier or "").split(","))    # of a pin: which build
+    try:
+        return SpecifierSet(clauses).contains(release, prereleases=True)
+    except InvalidSpecifier:
+        return False
 
 
 def for_python(file: str, python: str | None) -> bool:

@@ -127,6 +127,14 @@ class TorchRange:
     known: tuple[str, ...] = ()     # minors that export all but the unknown names: `minors`, where there are none
     patches: tuple[str, ...] = ()   # single patch releases that export all, while their minor's newest does not
     stable: bool = False            # all that it asks for are C names: torch's stable ABI
+    index_patches: tuple[str, ...] = ()     # of `patches`, those whose wheel on the index has this std::string too
+
+    def loads(self, version: str) -> bool:
+        """Whether a release that was read ("2.4.0") has all names, whatever its std::string."""
+        if version in self.patches:
+            return True
+        minor = ".".join(version.split(".")[:2])
+        return minor in self.minors and all(each.version != version for each in self.exceptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,13 +26,14 @@ def torch_range(files: Sequence[CompiledFile], book: TorchBook) -> TorchRange | 
     fitting = () if unknown else known
     flavour = string_abi_of(asked, book)
     floor, ceiling = bounds(counted, known, minors)
+    single = () if unknown else tuple(each for each in patches if minor_of(each) not in fitting)
+    own = {release.minor for release in book.releases if has_string_of(release, asked, flavour)}
     return TorchRange(
         asked=len(asked), minors=fitting, known=known, string_abi=flavour,
-        index_minors=tuple(release.minor for release in book.releases
-                           if release.minor in fitting and has_string_of(release, asked, flavour)),
+        index_minors=tuple(minor for minor in fitting if minor in own),
         floor=floor, ceiling=ceiling, unknown=reasons(unknown),
         exceptions=tuple(each for each in lacking if minor_of(each.version) in fitting),
-        patches=() if unknown else tuple(each for each in patches if minor_of(each) not in fitting),
+        patches=single, index_patches=tuple(each for each in single if minor_of(each) in own),
         cuda_torch=any(only_in_cuda(asked, book)),
         stable=bool(asked) and not any(each.name.startswith("_Z") for each in asked),
     )
@@ -46,11 +47,16 @@ def has_string_of(release: BookRelease, asked: Iterable[Asked], flavour: str | N
 
 def bounds(asked: Sequence[Asked], fitting: Sequence[str],
            minors: Sequence[str]) -> tuple[tuple[Deciding, ...], tuple[Deciding, ...]]:
-    """(why nothing older, why nothing newer); where nothing fits: the names that begin last, that end first."""
+    """(why nothing older, why nothing newer); where nothing fits: the names that begin last, that end first.
+
+    Before them go names that no minor's newest patch has, only another one: they alone decide.
+    """
     if fitting:
         first, last = minors.index(fitting[0]), minors.index(fitting[-1])
         older = [each for each in asked if first > 0 and minors[first - 1] not in each.minors]
         newer = [each for each in asked if last + 1 < len(minors) and minors[last + 1] not in each.minors]
+    elif single := [each for each in asked if not each.minors]:
+        older, newer = single, []
     else:
         spans = [(minors.index(each.minors[0]), minors.index(each.minors[-1]), each) for each in asked if each.minors]
         begins, ends = max((begin for begin, _, _ in spans), default=0), min((end for _, end, _ in spans), default=0)

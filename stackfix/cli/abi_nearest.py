@@ -10,6 +10,8 @@ from stackfix.abi.host import DOES_NOT_FIT, Axis, Host, Suggestion
 from stackfix.abi.nearest import SYMBOLS, TorchThere, nearest_extension, nearest_torch
 from stackfix.abi.nvidia_versions import version_key
 from stackfix.abi.records import AbiFacts, Books, Bounds, Nearest
+from stackfix.abi.torch_required import torch_required
+from stackfix.diagnose.releases import admits
 
 if TYPE_CHECKING:
     from stackfix.inspect.compiled_installed import Installation
@@ -63,18 +65,19 @@ def other_torch(facts: AbiFacts, host: Host, matrix: Matrix) -> Suggestion | Non
     subject, torch = facts.subject, host.torch
     if torch is None or facts.torch is None:
         return None
+    required = torch_required(subject.requires, facts.python, facts.python_floor, facts.machine, host.python)
     found = nearest_torch(facts.torch, torch.version.partition("+")[0], matrix.torch, cuda=facts.cuda,
-                          python=host.python, platform=platform_of(facts, host))
+                          python=host.python, platform=platform_of(facts, host),
+                          declared=(lambda version: admits(required, version)) if required else None)
     if found is None or found.version == torch.version:
         return None
+    if found.build is not None or (required and not admits(required, found.version)):
+        return Suggestion(nearest=found, command=None)      # of another index, or its own metadata refuse the lock
     keep = ""
     if subject.origin != "file" and subject.version is not None:
         version = subject.version.partition("+")[0]
         keep = f" --flash-attn {version}" if subject.name == FLASH else f" --with {subject.name}=={version}"
-    builds = [each for each in matrix.torch if each.version == found.version and each.index == found.build]
-    cuda = builds[0].cuda if builds else None
-    variant = f" --cuda {cuda}" if cuda else ""
-    return Suggestion(nearest=found, command=f"stackfix lock --torch {found.version}{variant}{keep}")
+    return Suggestion(nearest=found, command=f"stackfix lock --torch {found.version}{keep}")
 
 
 def other_libraries(facts: AbiFacts, host: Host, lost: set[str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stackfix.abi.fit_minors import spans
+from stackfix.abi.fit_minors import releases, spans
 from stackfix.abi.host import DOES_NOT_FIT, Answer, Claim
 from stackfix.abi.records import AbiFacts, Compiled, Deciding, TorchRange
 from stackfix.report.abi_calls import call_lines
@@ -66,20 +66,17 @@ def headline(facts: AbiFacts) -> str:
                 f"{torch.asked} symbols that it asks for{known}")
     if not torch.asked:
         return f"{name} is linked against torch, and asks for no symbol that could tell which"
-    if not torch.minors:
-        patches = f"; only {', '.join(torch.patches)} have" if torch.patches else ""
-        return f"{name} cannot load with any torch that is known: no minor has all {torch.asked} symbols{patches}"
-    return f"{name} can load with torch {spans(torch.minors)}{index_part(facts, torch)}"
+    if not torch.minors and not torch.patches:
+        return f"{name} cannot load with any torch that is known: none has all {torch.asked} symbols"
+    return f"{name} can load with torch {releases(torch)}{index_part(facts, torch)}"
 
 
 def index_part(facts: AbiFacts, torch: TorchRange) -> str:
     """Which of the index's wheels, where their std::string decides too."""
     if facts.machine != (READ_MACHINE,):
         return f" (judged by wheels for {READ_MACHINE})"
-    if torch.index_minors == torch.minors:
-        return f" (the index's wheels: {spans(torch.minors)})"
-    own = spans(torch.index_minors) if torch.index_minors else "none, they have the other std::string"
-    return f" (the index's wheels: {own})"
+    own = ", ".join(filter(None, (spans(torch.index_minors), *torch.index_patches)))
+    return f" (the index's wheels: {own or 'none, they have the other std::string'})"
 
 
 def fact_lines(answer: Answer, manner: Manner) -> Iterator[str]:
@@ -109,7 +106,7 @@ def facts_of(facts: AbiFacts) -> Iterator[tuple[str, str]]:
     if torch is not None and torch.asked:
         build = ", a CUDA build" if torch.cuda_torch else ""
         stable = ", all of the stable ABI" if torch.stable else ""
-        yield "torch", f"{spans(torch.minors) or 'none'}{build}, by {torch.asked} symbols{stable}"
+        yield "torch", f"{releases(torch) or 'none'}{build}, by {torch.asked} symbols{stable}"
         for each in torch.exceptions:
             yield "but not", f"torch {each.version}, which lacks {each.key}"
     strings = {"old": "the old std::string", "new": "the new std::string (__cxx11)", "both": "both std::strings"}
@@ -137,9 +134,11 @@ def gpu_text(facts: AbiFacts) -> str:
 def reason_lines(torch: TorchRange, manner: Manner) -> Iterator[str]:
     """Which symbols bound the range."""
     newer = "no release has" if torch.unknown else ""
+    alone = any(not each.minors for each in torch.floor)        # no minor's newest patch has it
     for label, text, symbols in (
             ("", newer, torch.unknown),
-            ("", f"not older than {torch.minors[0]}:" if torch.minors else "begins last:", torch.floor),
+            ("", f"not older than {torch.minors[0]}:" if torch.minors else "in single patches alone:" if alone
+             else "begins last:", torch.floor),
             ("", f"not newer than {torch.minors[-1]}:" if torch.minors else "ends first:", torch.ceiling)):
         if symbols:
             yield from row(label, text, manner)
@@ -150,7 +149,7 @@ def claim_lines(claim: Claim, manner: Manner) -> Iterator[str]:
     """`its file name says torch 2.4 (torch2.4), its symbols say torch 2.2`."""
     text = f"its {claim.source} says {claim.says} ({claim.text}), its symbols say {claim.found}"
     if claim.minors:
-        text = (f"its {claim.source} ({claim.text}) admits torch {spans(claim.minors)}, which cannot load it: "
+        text = (f"its {claim.source} ({claim.text}) admits torch {claim.lost}, which cannot load it: "
                 f"its symbols say {claim.found}")
     yield from led([("but ", "yellow")], printable(text), "    ", manner)
 

@@ -65,6 +65,7 @@ def torch_document(torch: TorchRange) -> dict[str, Any]:
         "string_abi": torch.string_abi, "cuda_build": torch.cuda_torch, "stable": torch.stable,
         "floor": symbols_document(torch.floor), "ceiling": symbols_document(torch.ceiling),
         "unknown": symbols_document(torch.unknown), "known": list(torch.known), "patches": list(torch.patches),
+        "index_patches": list(torch.index_patches),
         "exceptions": [asdict(each) for each in torch.exceptions],
     }
 
