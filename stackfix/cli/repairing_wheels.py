@@ -1,0 +1,162 @@
+"""Wheels that a plan of repairs may install: of the user's package index, and flash-attn's of its release source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.repairing_download import fetch_file
+from stackfix.diagnose.situation import View
+from stackfix.errors import StackfixError
+from stackfix.plan.install_choice import Offers, Wanted
+from stackfix.plan.records import InstallWheel
+from stackfix.resolve.records import Target
+from stackfix.resolve.target import MACHINES, TargetView
+from stackfix.sources.records import IndexFile
+
+if TYPE_CHECKING:
+    from stackfix.cli.progress import Bars
+    from stackfix.sources.index import PackageIndex
+
+FLASH, TORCH = "flash-attn", "torch"
+MOST = 3                        # releases of one project that are tried: each has to be downloaded
+
+
+def target_of(view: View) -> TargetView | None:
+    """What installers of the environment take; None where its Python, platform or glibc is not known or not served."""
+    python, glibc = view.environment.python, view.machine.glibc
+    if python is None or glibc is None or glibc.version is None or python.free_threaded or \
+            python.implementation != "cpython":
+        return None
+    by_machine = {machine: platform for platform, machine in MACHINES.items()}
+    platform = python.platform or by_machine.get(view.machine.architecture or "")
+    if platform not in MACHINES:
+        return None
+    return TargetView(Target(python=python.minor, platform=platform, glibc=glibc.version))
+
+
+class IndexChoices:
+    """Fills plan.install_choice.Choices; a context manager. The index is asked only when something is wanted."""
+
+    def __init__(self, view: View, common: CommonOptions, bars: Bars) -> None:
+        self._view, self._common, self._bars = view, common, bars
+        self._opened = ExitStack()
+        self._index: PackageIndex | None = None
+        self._files: dict[str, IndexFile] = {}          # by sha256
+
+    def __enter__(self) -> IndexChoices:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def offers(self, wanted: tuple[Wanted, ...]) -> Offers:
+        """Releases of the first project that fit, nearest first, each with the nearest of the others."""
+        target = target_of(self._view)
+        if target is None:
+            return Offers(reason="which wheels this environment's Python takes is not known")
+        found = list[list[InstallWheel]]()
+        for each in wanted:
+            try:
+                wheels = list(self._wheels(each, target))
+            except StackfixError as error:
+                return Offers(reason=error.what())
+            if not wheels:
+                has = f"CPython {target.target.python} on {target.target.platform} with glibc {target.target.glibc}"
+                return Offers(reason=f"there is no wheel of {each.project}{each.specifier} for {has}")
+            found.append(wheels)
+        rest = tuple(wheels[0] for wheels in found[1:])
+        return Offers(sets=tuple((each, *rest) for each in found[0][:MOST]))
+
+    def fetch(self, wheel: InstallWheel) -> Path:
+        """The wheel's file in the cache, its hash checked. Raises Unreachable, HashMismatch, NotAllowedOffline."""
+        file = self._files[wheel.sha256]
+        return fetch_file(file, self._opened_index().transport, self._common.cache_dir, self._bars.download,
+                          offline=self._common.offline)
+
+    def _wheels(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
+        if wanted.project == TORCH and wanted.cuda is not None:
+            return      # it brings a dozen other packages: a lock decides them together
+        if wanted.project == FLASH:
+            yield from self._flash_attn(wanted, target)
+            return
+        page = self._opened_index().page(wanted.project)
+        for version in nearest(page.version_strings(), wanted):
+            fitting = [(rank, each) for each in page.files(version)
+                       if each.is_wheel and each.sha256 is not None and each.yanked is None
+                       and target.takes_python(each.requires_python)
+                       and (rank := target.rank(each.filename)) is not None]
+            if fitting:
+                yield self._wheel(wanted, min(fitting, key=lambda each: each[0])[1])
+
+    def _flash_attn(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
+        """Of the release source: wheels built for the installed torch, whose address and hash the matrix has."""
+        from stackfix.diagnose.abi_cures import builds_of
+        from stackfix.diagnose.installed_torch import installed_torch
+        from stackfix.matrix.query import flash_attn_wheels_for
+
+        torch = installed_torch(self._view)
+        builds = builds_of(self._view, torch) if torch is not None else []
+        rows = [each for build in builds for each in flash_attn_wheels_for(
+            self._view.matrix, build, target.target.python, target.target.platform)]
+        for version in nearest(tuple(dict.fromkeys(each.version for each in rows)), wanted):
+            row = next((each for each in rows if each.version == version and each.sha256 is not None
+                        and target.rank(each.file) is not None), None)
+            if row is not None and row.sha256 is not None:
+                base = self._view.matrix.sources.release_download.rstrip("/")
+                file = IndexFile(
+                    project=FLASH, filename=row.file, version=version, sha256=row.sha256, requires_python=None,
+                    url=f"{base}/v{version}/{row.file.replace('+', '%2B')}", yanked=None, size=None, upload_time=None,
+                    core_metadata=None, index=base)
+                yield self._wheel(wanted, file, direct=True)
+
+    def _wheel(self, wanted: Wanted, file: IndexFile, *, direct: bool = False) -> InstallWheel:
+        """The record of a file."""
+        environment = self._view.environment
+        here = [each for each in environment.distributions
+                if each.name == wanted.project and each.site.startswith(f"{environment.prefix}/")]
+        own = next((each.path for each in environment.sites if each.kind == "environment"
+                    and each.path.startswith(f"{environment.prefix}/")), environment.prefix)
+        site = here[0].site if here else own
+        sha256 = file.sha256 or ""
+        self._files[sha256] = file
+        version = str(Version(file.version)).partition("+")[0] if direct else str(Version(file.version))
+        return InstallWheel(
+            project=wanted.project, version=version, file=file.filename, sha256=sha256,
+            source=file.url if direct else f"{wanted.project}=={version}",
+            site=site[len(environment.prefix) + 1:],
+            replaces=tuple(f"{each.name} {each.version}" for each in here if each.site == site))
+
+    def _opened_index(self) -> PackageIndex:
+        if self._index is None:
+            from stackfix.cli.wiring import open_index
+
+            self._index = self._opened.enter_context(
+                open_index(self._common, index_url=None, extra_index_urls=()))
+        return self._index
+
+
+def nearest(versions: tuple[str, ...], wanted: Wanted) -> list[str]:
+    """Versions in the range, the nearest above what is there first, then the nearest below; else the newest first."""
+    try:
+        allowed = SpecifierSet(wanted.specifier)
+    except InvalidSpecifier:
+        return []
+    known = dict[Version, str]()
+    for text in versions:
+        try:
+            version = Version(text)
+        except InvalidVersion:
+            continue
+        if allowed.contains(version, prereleases=bool(wanted.near and Version(wanted.near).is_prerelease) or None):
+            known.setdefault(version, text)
+    there = Version(wanted.near) if wanted.near else None
+    above = sorted(each for each in known if there is not None and each >= there)
+    below = sorted((each for each in known if each not in above), reverse=True)
+    return [known[each] for each in (*above, *below)]

@@ -1,0 +1,101 @@
+"""From a diagnosis to a plan: what is changed, in which order, what that cures, and what is left. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from stackfix.diagnose.finding_records import Diagnosis, Finding
+from stackfix.diagnose.situation import View
+from stackfix.errors import BadInput
+from stackfix.plan.advice import advise
+from stackfix.plan.effect import Ground
+from stackfix.plan.effect_records import Effect
+from stackfix.plan.effect_variables import variables_after
+from stackfix.plan.effect_world import Places
+from stackfix.plan.install_choice import Choices
+from stackfix.plan.names import Key, in_fixed_order, is_serious, key_of
+from stackfix.plan.planner_actions import actions_of
+from stackfix.plan.planner_check import Check
+from stackfix.plan.planner_search import Search
+from stackfix.plan.records import RANKS, Action, Left, Plan
+from stackfix.plan.rules import METHODS
+from stackfix.plan.simulate import Simulation
+
+
+def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Places, resolve: Choices,
+              method: str = "auto") -> Plan:
+    """The smallest plan that cures all that can be cured in the prefix by this method, simulated as a whole.
+
+    The same findings in whatever order give the same plan. Raises BadInput for a method that is none.
+    """
+    if method not in METHODS:
+        raise BadInput(f"--method {method}", "is no method", f"name one of {', '.join(METHODS)}")
+    findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each)]
+    simulation = Simulation(view, diagnosis, ground)
+    search = Search(simulation, resolve, method, Check(view, ground, places, simulation).why_not)
+    effect = search.run(each for each in findings if each.repairable)
+    actions = numbered(credited(view, effect, places, simulation, findings))
+    left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
+    return Plan(
+        prefix=view.environment.prefix, actions=(*actions, *numbered(advise(view, left))),
+        left=(*(Left(code=each.code, summary=each.summary, reason=reason(search, each, method)) for each in left),
+              *brought(search, effect)),
+        variables=variables_after(view.situation, effect.variables))
+
+
+def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
+             findings: list[Finding]) -> Iterator[Action]:
+    """The actions in order, each with the findings that are gone once it is done, and were not before.
+
+    One that cures nothing before the next is done is for what that one cures.
+    """
+    done, gone, waiting = Effect(), frozenset[Key](), list[Action]()
+    made = actions_of(view, effect, places, after=simulation.outcome(effect).view, known=simulation.hooks)
+    for part, action in sorted(made, key=lambda each: RANKS.index(each[1].kind)):
+        done = done.joined(part)
+        after = frozenset(key_of(each) for each in findings if is_gone(simulation, done, key_of(each)))
+        cures = tuple(each.code for each in findings if key_of(each) in after - gone)
+        waiting.append(action)
+        if cures:
+            yield from (replace(each, cures=cures) for each in waiting)
+            gone, waiting = gone | after, []
+    yield from waiting
+
+
+def is_gone(simulation: Simulation, effect: Effect, key: Key) -> bool:
+    """Whether a finding is gone once an effect has come about, in an activated shell where it has one.
+
+    Where another one of its code has come in its place, half of the cure is still to be done.
+    """
+    outcome = simulation.outcome(effect)
+    instead = any(each.code == key[0] for each in simulation.new(effect))
+    return outcome.broken is None and not instead and not outcome.has(key, active=bool(effect.variables))
+
+
+def numbered(actions: Iterator[Action]) -> Iterator[Action]:
+    """Actions whose ids tell them apart: "relink-1"."""
+    counts: dict[str, int] = {}
+    for each in actions:
+        counts[each.kind] = counts.get(each.kind, 0) + 1
+        yield replace(each, id=f"{each.kind}-{counts[each.kind]}")
+
+
+def reason(search: Search, finding: Finding, method: str) -> str:
+    """Why the plan does not cure a finding."""
+    if not finding.repairable:
+        return finding.why_not or "no change inside of the environment cures it"
+    told = (*search.refusals.of(finding.code), *dict.fromkeys(search.tried.get(key_of(finding), ())))
+    if told:
+        return "; ".join(told)
+    if method != "auto":
+        return f"--method {method} has no means for it"
+    return "no means is known that changes the environment alone"
+
+
+def brought(search: Search, effect: Effect) -> Iterator[Left]:
+    """What the plan itself leaves that was not so before: requirements that an installation does not meet."""
+    packages: Mapping[str, str] = {each.project: f"{each.project} {each.version}" for each in effect.wheels}
+    for finding in in_fixed_order(search.simulation.new(effect)):
+        yield Left(code=finding.code, summary=finding.summary,
+                   reason=f"it comes of installing {', '.join(packages.values())}: installers will warn of it")

@@ -1,0 +1,106 @@
+"""From an effect to actions: the steps that bring it about, in the order in which they are applied."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from stackfix.diagnose.install_lines import install_line, reinstall
+from stackfix.diagnose.situation import View
+from stackfix.plan.effect_imports import tables
+from stackfix.plan.effect_records import Effect, Hooked
+from stackfix.plan.effect_world import Places
+from stackfix.plan.hook import hook_steps
+from stackfix.plan.names_paths import folder_of, inside
+from stackfix.plan.planner_activation import activation_action
+from stackfix.plan.planner_changes import ABSENT, changes_of, needed_steps
+from stackfix.plan.records import Action, Change, InstallWheel, Node, SetAside, Step
+from stackfix.plan.relink import relink_steps
+from stackfix.plan.rules_hook import hook_site
+
+Maker = Callable[[View, Effect, Places], Iterator[Action]]
+
+
+def actions_of(view: View, effect: Effect, places: Places, *, after: View,
+               known: Iterable[Hooked] = ()) -> Iterator[tuple[Effect, Action]]:
+    """Each action with the part of the effect that it makes.
+
+    after: the view once all of it has come about: the hook may load what is still to be installed
+    known: what the hook that is there loads already
+    """
+    if effect.hooks:
+        yield effect.only("preload-hook"), hook_action(after, {*known, *effect.hooks}, places)
+    if effect.links:
+        yield effect.only("relink"), link_action(view, effect, places)
+    if effect.variables:
+        yield effect.only("write-activation"), activation_action(view, effect.variables, places)
+    for path in effect.gone:
+        yield Effect(gone=(path,)), made("remove-shadow", f"Set {path} aside, which no package has; it is kept",
+                                         (SetAside(path=inside(view, path)),), places)
+    for wheel in effect.wheels:
+        yield Effect(wheels=(wheel,)), install_action(view, wheel)
+
+
+def made(kind: str, summary: str, steps: Iterable[Step], places: Places) -> Action:
+    """An action whose cures are still to be told."""
+    needed = needed_steps(steps, places)
+    return Action(id=kind, kind=kind, summary=summary, cures=(), steps=needed, changes=changes_of(needed, places))
+
+
+def hook_action(view: View, hooks: Iterable[Hooked], places: Places) -> Action:
+    """The hook, with all that it is to load."""
+    hooks, python = sorted(hooks), view.environment.python
+    site = hook_site(view, [each.library for each in hooks])
+    if site is None or python is None:
+        raise AssertionError(hooks)     # the rules propose no such hook
+    table = {module: [path[len(site) + 1:] for path in paths] for module, paths in tables(hooks, view.files).items()}
+    folder = inside(view, site)
+    steps = hook_steps(folder, table, python.minor, elsewhere=elsewhere(view, site, table),
+                       present=places.names(folder))
+    names = ", ".join(dict.fromkeys(posixpath.basename(each.library) for each in hooks))
+    return made("preload-hook", f"Load {names} of this environment before {', '.join(table)}, wherever its Python is "
+                "started: a small module in its site folder and the file that starts it (python -S reads none)",
+                steps, places)
+
+
+def elsewhere(view: View, site: str, modules: Iterable[str]) -> Mapping[str, str]:
+    """Packages that are not imported from the hook's site folder, and where they lie."""
+    found = dict[str, str]()
+    sites = sorted((each.path for each in view.environment.sites), key=len, reverse=True)
+    rows = {row.module.partition(".")[0]: row.project for row in view.libraries.imports}
+    for module in modules:
+        known = view.distributions.get(rows.get(module, ""))
+        path = next((each.path for each in view.environment.shared_objects if each.module is not None
+                     and each.module.partition(".")[0] == module), None)
+        folder = known.site if known is not None else None
+        if path is not None and folder is None:
+            folder = next((each for each in sites if path.startswith(f"{each}/")), folder_of(path))
+        if folder is not None and folder != site:
+            found[module] = folder
+    return found
+
+
+def link_action(view: View, effect: Effect, places: Places) -> Action:
+    """The links, each after the one that it leads to."""
+    ends = {each.path: posixpath.normpath(posixpath.join(folder_of(each.path), each.target)) for each in effect.links}
+    links = {inside(view, path): inside(view, target) for path, target in ends.items()}
+    shown = ", ".join(f"{path} -> {posixpath.basename(target)}" for path, target in links.items())
+    return made("relink", f"Link {shown}", relink_steps(links), places)
+
+
+def install_action(view: View, wheel: InstallWheel) -> Action:
+    """One wheel. Its files are its own to name: what is told are the packages."""
+    known = view.distributions.get(wheel.project)
+    gone = f" in place of {', '.join(wheel.replaces)}" if wheel.replaces else ""
+    folder = f"{wheel.site}/{wheel.file.partition('-')[0]}-{wheel.version}.dist-info"
+    changes = {folder: Change(path=folder, before=ABSENT, after=Node(kind="folder"))}
+    for each in view.environment.distributions:
+        if each.name == wheel.project and inside(view, each.site) == wheel.site:
+            path = inside(view, each.metadata)
+            after = changes[path].after if path in changes else ABSENT
+            changes[path] = Change(path=path, before=Node(kind="folder"), after=after)
+    return Action(
+        id="install", kind="install", summary=f"Install {wheel.project} {wheel.version}{gone}, and nothing else",
+        cures=(), steps=(wheel,), changes=tuple(changes[path] for path in sorted(changes)),
+        command=reinstall(view, known) if known is not None and known.version == wheel.version
+        else install_line(view, known, f"{wheel.project} @ {wheel.source}" if "://" in wheel.source else wheel.source))

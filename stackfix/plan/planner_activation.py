@@ -1,0 +1,62 @@
+"""Activation scripts of a plan, for a conda prefix or a venv."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD
+from stackfix.diagnose.situation import View
+from stackfix.plan.activation import Activation, Script, activation_steps
+from stackfix.plan.effect_records import Variable
+from stackfix.plan.effect_world import Places
+from stackfix.plan.planner_changes import changes_of, needed_steps
+from stackfix.plan.records import Action
+
+OF_CONDA, OF_VENV = "etc/conda/activate.d", "bin"
+MODE = 0o644
+
+
+def activation_action(view: View, variables: Sequence[Variable], places: Places) -> Action:
+    """The action; without steps where no script of the environment can be written. Raises BadInput."""
+    made = activation(view, variables, places)
+    steps = needed_steps(made.steps, places)
+    left = "".join(f"; not in {path}: {why}" for path, why in made.skipped)
+    return Action(id="write-activation", kind="write-activation", cures=(), steps=steps,
+                  changes=changes_of(steps, places),
+                  summary=f"At activation, and taken back at deactivation: {'; '.join(map(told, variables))}{left}")
+
+
+def activation(view: View, variables: Sequence[Variable], places: Places) -> Activation:
+    """What is written. Nothing for a Python that is neither a venv nor in a conda prefix: nobody activates it."""
+    environment, loader = view.environment, view.situation.loader
+    before = {**view.variables, **{name: value for name, value in (
+        (LIBRARY_PATH, loader.library_path), (PRELOAD, loader.preload)) if value is not None}}
+    kind = "conda" if environment.conda is not None else "venv" if environment.venv is not None else None
+    if kind is None:
+        return Activation(steps=(), skipped=((environment.prefix, "it is neither a venv nor a conda prefix"),))
+    folder = OF_CONDA if kind == "conda" else OF_VENV
+    return activation_steps(environment.prefix, kind, variables, tuple(scripts(folder, places)), before=before)
+
+
+def scripts(folder: str, places: Places) -> Iterator[Script]:
+    """The activation scripts that are there."""
+    for name in places.names(folder):
+        path = f"{folder}/{name}"
+        if folder == OF_CONDA or posixpath.splitext(name)[0].lower() == "activate":
+            text, node = places.text(path), places.node(path)
+            if text is not None and node.kind == "file":
+                yield Script(path=path, text=text, mode=node.mode or MODE)
+
+
+def told(variable: Variable) -> str:
+    """What becomes of one variable, in words."""
+    if variable.value is not None:
+        return f"set {variable.name}={variable.value}"
+    parts = []
+    if variable.first:
+        parts.append(f"put {', '.join(variable.first)} first on {variable.name}")
+    if variable.without:
+        gone = ", ".join(each or "the empty element" for each in variable.without)
+        parts.append(f"take {gone} out of {variable.name}")
+    return " and ".join(parts)

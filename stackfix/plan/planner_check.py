@@ -1,0 +1,53 @@
+"""Whether an effect can be written down as actions that stay in the prefix."""
+
+from __future__ import annotations
+
+from stackfix.diagnose.situation import View
+from stackfix.errors import StackfixError
+from stackfix.plan.effect import Ground
+from stackfix.plan.effect_records import Effect
+from stackfix.plan.effect_world import Places
+from stackfix.plan.names_paths import folder_of
+from stackfix.plan.planner_actions import actions_of
+from stackfix.plan.records import Action, InstallWheel
+from stackfix.plan.simulate import Simulation
+
+
+class Check:
+    """Asked of each plan that is sound, before it is chosen."""
+
+    def __init__(self, view: View, ground: Ground, places: Places, simulation: Simulation) -> None:
+        self.view, self.ground, self.places, self.simulation = view, ground, places, simulation
+
+    def why_not(self, effect: Effect) -> str | None:
+        """Why it cannot be written; None where it can."""
+        try:
+            after = self.simulation.outcome(effect).view
+            actions = [action for _, action in actions_of(self.view, effect, self.places, after=after,
+                                                          known=self.simulation.hooks)]
+        except StackfixError as error:
+            return error.what()
+        for action in actions:
+            if not action.steps:
+                return f"{action.kind}: nothing of it can be written ({action.summary})"
+            outside = self.outside(action)
+            if outside is not None:
+                return f"{action.kind}: {outside} leads out of the environment"
+        return None
+
+    def outside(self, action: Action) -> str | None:
+        """A path of a step whose folder is not in the prefix, once its links are followed."""
+        prefix = self.view.environment.prefix
+        real = self.ground.real(prefix) or prefix
+        for step in action.steps:
+            path = f"{prefix}/{step.site if isinstance(step, InstallWheel) else step.path}"
+            folder = self.nearest(path if isinstance(step, InstallWheel) else folder_of(path))
+            if folder != real and not folder.startswith(f"{real}/"):
+                return path
+        return None
+
+    def nearest(self, folder: str) -> str:
+        """A folder without links; of one that is not there yet, that of the last part of it that is."""
+        while (found := self.ground.real(folder)) is None:
+            folder = folder_of(folder)
+        return found
