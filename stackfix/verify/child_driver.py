@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import glob
+import os
 import re
 from array import array
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
@@ -17,7 +18,7 @@ NODES = ("/dev/nvidia[0-9]*", "/dev/dxg", "/dev/nvhost-gpu", "/dev/nvgpu")     #
 KERNEL_MODULE = "/proc/driver/nvidia/version"
 MAJOR, MINOR, PROCESSORS = 75, 76, 16           # CUdevice_attribute
 ERROR_LOG, ERROR_LOG_SIZE = 5, 6                # CUjit_option
-LOG_BYTES = 4096
+COMPILE, LOG_BYTES = "cuModuleLoadDataEx", 4096
 COUNT = 100_003     # no multiple of a block: some threads have nothing to do
 BLOCKS, SEED = 40, 20_240_607
 A = 1.375           # is a float32
@@ -44,7 +45,8 @@ class Driver:
         self._talk.at(name)
         code = getattr(self._library, name)(*arguments)
         if code != 0:
-            raise CallFailed(name, code, self.name_of(code), self._log.value.decode("utf-8", "replace").strip())
+            log = self._log.value.decode("utf-8", "replace").strip() if name == COMPILE else ""
+            raise CallFailed(name, code, self.name_of(code), log)
 
     def name_of(self, code: int) -> str:
         """CUDA_ERROR_NO_DEVICE for 100, as the driver spells it."""
@@ -66,7 +68,7 @@ class Driver:
         module = c_void_p()
         options = (c_int * 2)(ERROR_LOG, ERROR_LOG_SIZE)
         values = (c_void_p * 2)(ctypes.cast(self._log, c_void_p), c_void_p(LOG_BYTES))
-        self.call("cuModuleLoadDataEx", byref(module), c_char_p(text.encode()), c_uint(2), options, values)
+        self.call(COMPILE, byref(module), c_char_p(text.encode()), c_uint(2), options, values)
         return module
 
 
@@ -89,7 +91,7 @@ class Buffer:
 def about_driver(request: dict[str, Any], talk: Talk) -> dict[str, Any]:
     """The part of a child that asks the driver: `devices`, or `kernels` on one of them."""
     facts: dict[str, Any] = {"nodes": sorted(path for each in NODES for path in glob.glob(each)),  # noqa: PTH207
-                             "kernel_module": kernel_module()}
+                             "kernel_module": kernel_module(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES")}
     talk.at("dlopen " + LIBRARY)
     try:
         library = ctypes.CDLL(LIBRARY)

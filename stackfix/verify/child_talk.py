@@ -68,11 +68,9 @@ def chain_of(error: BaseException) -> list[dict[str, str]]:
 
 
 def alone() -> None:
-    """This process dies with the one that asks, writes no core file, and imports nothing from the current folder."""
+    """This process dies with the one that asks, and writes no core file."""
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, KILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if sys.path and not sys.path[0]:
-        del sys.path[0]
 
 
 def run(part: Callable[[dict[str, Any], Talk], dict[str, Any]]) -> None:

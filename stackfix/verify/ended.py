@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,24 @@ def messages(output: str, mark: str) -> Iterator[dict[str, Any]]:
             yield message
 
 
+def is_sound(answer: object) -> bool:
+    """Whether an answer has the shapes that ours have: a package might write one, too."""
+    if not isinstance(answer, dict):
+        return False
+    failed = answer.get("failed", {"call": "", "code": 0})
+    rows = {"devices": {"name": str, "capability": str}, "raised": {"type": str, "text": str},
+            "accuracy": {"of": str, "largest_error": (int, float), "tolerance": (int, float), "relative": bool,
+                         "nan": int, "infinite": int}}
+    return (isinstance(failed, dict) and has_types(failed, {"call": str, "code": int})
+            and ("devices" not in answer or has_types(answer, {"cuda": str}))
+            and all(isinstance(answer.get(key, []), list) and all(has_types(each, shape) for each in answer.get(key, []))
+                    for key, shape in rows.items()))
+
+
+def has_types(row: object, shape: Mapping[str, type | tuple[type, ...]]) -> bool:
+    return isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in shape.items())
+
+
 def ended(output: str, mark: str, *, status: int, timed_out: bool, left_behind: int | None, said: str,
           seconds: float) -> Ended:
     """The record of what a child printed on its standard output, and of its end."""
@@ -46,7 +64,7 @@ def ended(output: str, mark: str, *, status: int, timed_out: bool, left_behind: 
         mapped = tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else mapped
         if isinstance(message.get("at"), str):
             stage = message["at"]
-        if isinstance(message.get("answer"), dict):
+        if is_sound(message.get("answer")):
             answer = message["answer"]
     return Ended(answer=answer, stage=stage, mapped=mapped, status=status, timed_out=timed_out,
                  left_behind=left_behind, said=said, seconds=seconds)

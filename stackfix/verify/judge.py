@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,8 @@ def judge_answer(answer: Mapping[str, Any], told: str) -> Judged:      # noqa: P
     if "declined" in answer:
         return Judged(verdict="cannot-tell", reason="no-kernel-for-this-architecture", counts=False,
                       detail=f"not offered here: {answer['declined']}")
+    if answer.get("devices") == []:
+        return Judged(verdict="cannot-tell", reason="no-gpu", detail="the driver counts no device")
     if answer.get("without_cuda"):
         other = f"for ROCm {answer['hip']}" if answer.get("hip") else "without CUDA"
         return Judged(verdict="fails", reason="no-kernel-for-this-architecture",
@@ -111,7 +114,9 @@ def judge_call(answer: Mapping[str, Any], failed: Mapping[str, Any]) -> Judged:
     if not answer.get("nodes") and code in {34, 999}:
         found = NO_DRIVER if code == 34 else NO_GPU
         detail += ", and no GPU's device file is here"
-    for more in (failed.get("log"), found.because):
+    hidden = answer.get("visible") if code == 100 else None
+    hint = f"CUDA_VISIBLE_DEVICES is {hidden!r}" if hidden is not None else None
+    for more in (failed.get("log"), found.because, hint):
         detail += f"; {more}" if more else ""
     return Judged(verdict=found.verdict, reason=found.reason, detail=detail)
 
@@ -128,7 +133,8 @@ def judge_missing_driver(answer: Mapping[str, Any], error: str) -> Judged:
 
 def accuracies(told: Iterable[Mapping[str, Any]]) -> list[tuple[str, Accuracy]]:
     return [(str(each["of"]), Accuracy(
-        largest_error=float(each["largest_error"]), tolerance=float(each["tolerance"]), relative=bool(each["relative"]),
+        largest_error=min(float(each["largest_error"]), sys.float_info.max),    # JSON has no infinity
+        tolerance=float(each["tolerance"]), relative=bool(each["relative"]),
         nan=int(each["nan"]), infinite=int(each["infinite"]))) for each in told]
 
 

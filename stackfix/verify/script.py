@@ -6,7 +6,13 @@ import ast
 import pkgutil
 from functools import cache
 
-FUTURE = "from __future__ import annotations\n"
+# A script on standard input has the current folder in front of all others: a json.py there is not to be imported.
+START = """\
+from __future__ import annotations
+import sys
+if sys.path and not sys.path[0]:
+    del sys.path[0]
+"""
 PARTS = {           # part -> (modules, each after those that it imports; the function that answers)
     "driver": (("child_talk", "child_kernels", "child_driver"), "about_driver"),
     "torch": (("child_talk", "child_compare", "child_attention", "child_torch"), "about_torch"),
@@ -18,7 +24,7 @@ PARTS = {           # part -> (modules, each after those that it imports; the fu
 def script_of(part: str) -> str:
     """What a Python is given on its standard input."""
     modules, function = PARTS[part]
-    return "".join([FUTURE, *(without_ours(source_of(each)) for each in modules), f"\nrun({function})\n"])
+    return "".join([START, *(without_ours(source_of(each)) for each in modules), f"\nrun({function})\n"])
 
 
 def source_of(module: str) -> str:
