@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0          # seconds, after which it is said that nvidia-smi is waited for
 HWCAPS = "glibc-hwcaps/"
+HOOK = "/_stackfix_preload_"    # what a repair's .pth file is called: few environments have one
 PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
 Result = TypeVar("Result")
 
@@ -99,7 +100,12 @@ def open_view(asked: Asked, progress: Progress | None = None,
     def simulated(environment: Environment, files: Files, installed: Owners) -> View:
         situation = Situation(environment=environment, machine=machine, loader=loader_environment(asked, loader),
                               configured=read_conf(asked.root), extra=asked.extensions)
-        return replace(simulate(situation, files, installed), archs=lambda path: read_archs(path, asked.root))
+        view = replace(simulate(situation, files, installed), archs=lambda path: read_archs(path, asked.root))
+        if any(HOOK in each.path for each in environment.path_files):
+            from stackfix.cli.repairing import with_hooks
+
+            return with_hooks(view, asked.root)
+        return view
 
     if not asked.wheels:
         yield simulated(environment, files, installed)
