@@ -46,7 +46,7 @@ def locked(tree: Tree) -> Iterator[None]:
 
 
 def acquire(tree: Tree, me: Owner) -> None:
-    """Takes the lock. Raises Busy, or OSError."""
+    """Takes the lock. Raises Busy, or OSError, and then leaves nothing behind."""
     for _ in range(TRIES):
         make_store(tree)
         try:
@@ -56,14 +56,18 @@ def acquire(tree: Tree, me: Owner) -> None:
                 return
         except (Again, FileNotFoundError):      # the last owner removed the folder, or a file, meanwhile
             time.sleep(PAUSE)
+        except OSError:
+            with contextlib.suppress(OSError):
+                syscalls.remove_folder(STORE, folder=tree.descriptor)
+            raise
     raise Busy(tree.prefix, "its lock changes hands all the time", "try again when the other runs are done")
 
 
 def take(tree: Tree, folder: int, me: Owner) -> None:
     """One try to have the lock. Raises Again, Busy or OSError."""
     own = f"{LOCK}.own.{me.token}"
-    write_owner(folder, own, me)
     try:
+        write_owner(folder, own, me)
         succeed(tree, folder, me, LOCK)
     finally:
         with contextlib.suppress(OSError):
@@ -108,6 +112,10 @@ def claim_without_links(folder: int, me: Owner, place: str) -> bool:
         write_owner(folder, place, me)
     except FileExistsError:
         return False
+    except OSError:
+        with contextlib.suppress(OSError):
+            syscalls.unlink(place, folder=folder)
+        raise
     return True
 
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from stackfix.errors import Unreachable
 from stackfix.plan.records import InstallWheel
+from stackfix.sync.errors import InstallFailed
 from stackfix.sync.install import find_installer, install
 from stackfix.sync.interpreter import find_executable, read_interpreter
 from stackfix.sync.plan import installer_environment
 from stackfix.sync.records import Command, Installer
 
 STDERR = 2                      # an installer's talk is no answer of ours
-DEATH_SIGNAL = 1                # prctl(2): PR_SET_PDEATHSIG
+# Runs between us and an installer: the pipe ends when we do, and then the whole group does
+BOUND = """
+import os, signal, subprocess, sys, threading
+def watch(end):
+    os.read(end, 1)
+    os.killpg(0, signal.SIGKILL)
+threading.Thread(target=watch, args=(int(sys.argv[1]),), daemon=True).start()
+sys.exit(subprocess.call(sys.argv[2:]))
+"""
 # --no-compile: compiled modules would name the stage's folder in every traceback
 OPTIONS = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "--no-compile")
 PIP_ALONE = ("--ignore-installed", "--no-warn-script-location")
@@ -36,8 +44,11 @@ class WheelInstaller:
         """Raises InstallFailed, or Unreachable where the installer cannot be started."""
         own = PIP_ALONE if self.installer.name == "pip" else ()
         words = (*self.installer.words, *OPTIONS, *own, "--prefix", str(into), *self.installer.after)
-        install(Command(words=words, file=Path(f"{step.project}.txt"), text=requirement(step),
-                        environment=self.environment), run_bound)
+        try:
+            install(Command(words=words, file=Path(f"{step.project}.txt"), text=requirement(step),
+                            environment=self.environment), run_bound)
+        except InstallFailed as error:
+            raise InstallFailed(step.file, error.reason, "its own message is above; nothing was changed") from error
 
 
 def find_wheel_installer(prefix: str, environ: Mapping[str, str]) -> WheelInstaller:
@@ -53,20 +64,26 @@ def requirement(step: InstallWheel) -> str:
 
 
 def run_bound(command: Command, file: Path) -> int:
-    """Exit status of an installer that dies with us: it must not go on writing where we were killed."""
+    """Exit status of an installer that ends with us, killed or not, and with all that it has started.
+
+    It must not go on writing where a run was killed, and pip may be two processes. Raises Unreachable.
+    """
+    environment = dict(command.environment)
+    if shutil.which(command.words[0], path=environment.get("PATH")) is None:
+        raise Unreachable(command.words[0], "cannot be started: no such program")
+    ours, its = os.pipe()
     try:
-        done = subprocess.run([*command.words, "-r", str(file)], env=dict(command.environment), check=False,
-                              stdin=subprocess.DEVNULL, stdout=STDERR,
-                              preexec_fn=partial(die_with, os.getpid()))
+        with subprocess.Popen([sys.executable, "-I", "-S", "-c", BOUND, str(ours), *command.words, "-r", str(file)],
+                              env=environment, stdin=subprocess.DEVNULL, stdout=STDERR, pass_fds=(ours,),
+                              start_new_session=True) as child:
+            try:
+                return child.wait()
+            finally:
+                os.close(its)       # also after an interrupt, which the terminal tells us alone
+                its = -1
     except OSError as error:
         raise Unreachable(command.words[0], f"cannot be started: {error.strerror}") from error
-    return done.returncode
-
-
-def die_with(parent: int) -> None:
-    """Runs in the child, before the installer: the kernel kills it when its parent ends."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:      # it ended before we asked
-            os.kill(os.getpid(), signal.SIGKILL)
+    finally:
+        os.close(ours)
+        if its >= 0:
+            os.close(its)

@@ -1,0 +1,210 @@
+"""Wheels through the real uv and the real pip, from loopback, into fresh environments."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stackfix.apply.pending import pending, take_back
+from stackfix.apply.records import Undone
+from stackfix.apply.transaction import apply_plan
+from stackfix.apply.undo import undo
+from stackfix.apply.wheels import WheelInstaller, find_wheel_installer, requirement
+from stackfix.errors import Unreachable
+from stackfix.plan.records import InstallWheel, Plan
+from stackfix.sync.errors import InstallFailed
+from stackfix.sync.interpreter import find_executable, read_interpreter
+from stackfix.sync.plan import installer_environment, pip_installer, uv_installer
+from tests.apply_faults.servers import WheelServer, serving, wheel
+from tests.apply_faults.world import action, tree_of
+from tests.judges.command import clean_environment
+
+SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+UV = (sys.executable, "-m", "uv")
+
+
+@dataclass(frozen=True)
+class Place:
+    """An environment with demo 1.0, and the tool that works on it."""
+
+    prefix: Path
+    tool: str
+    environ: Mapping[str, str]
+
+    def installer(self, index: str) -> WheelInstaller:
+        interpreter = read_interpreter(find_executable(prefix=str(self.prefix), python=None, environ={}))
+        environ = {**self.environ, "PIP_INDEX_URL": f"{index}/simple", "UV_DEFAULT_INDEX": f"{index}/simple"}
+        found = uv_installer(UV, interpreter) if self.tool == "uv" else pip_installer(sys.executable, interpreter)
+        return WheelInstaller(installer=found, environment=installer_environment(environ))
+
+    def says(self) -> str:
+        done = subprocess.run([self.prefix / "bin/demo-tool"], capture_output=True, text=True, check=True,
+                              env={**self.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        return done.stdout.strip()
+
+
+@pytest.fixture(params=["uv", "pip"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    environ = clean_environment(UV_CACHE_DIR=str(tmp_path / "cache"), PIP_RETRIES="0", PIP_TIMEOUT="30",
+                                UV_HTTP_TIMEOUT="30", UV_HTTP_RETRIES="0", PIP_NO_CACHE_DIR="1",
+                                PIP_RESUME_RETRIES="0")
+    prefix = tmp_path / "an env"
+    subprocess.run([*UV, "venv", "-q", "--python", sys.executable, prefix], check=True, env=environ)
+    name, content = wheel("1.0")
+    (tmp_path / name).write_bytes(content)
+    subprocess.run([*UV, "pip", "install", "-q", "--python", prefix / "bin/python", tmp_path / name], check=True,
+                   env=environ)
+    return Place(prefix=prefix, tool=request.param, environ=environ)
+
+
+def plan_for(place: Place, server: WheelServer, **changes: object) -> Plan:
+    fields = {"project": "demo", "version": "2.0", "file": server.name, "sha256": server.sha256,
+              "source": "demo==2.0", "site": SITE, "replaces": ("demo 1.0",), **changes}
+    step = InstallWheel(**fields)       # type: ignore[arg-type]
+    return Plan(prefix=str(place.prefix), actions=(action("install-1", "install", step),), left=())
+
+
+def test_a_release_is_replaced_and_comes_back(place: Place, tmp_path: Path) -> None:
+    before, cache = tree_of(place.prefix), tree_of(tmp_path / "cache", inodes=False)
+    with serving(WheelServer(*wheel("2.0", padding=9))) as server:
+        done = apply_plan(plan_for(place, server), place.prefix, installer=place.installer(server.url))
+    assert place.says() == "demo 2.0"
+    assert not (place.prefix / SITE / "demo/only_in_1_0.py").exists()
+    assert not (place.prefix / "share/demo/1.0.txt").exists()
+    assert (place.prefix / "share/demo/2.0.txt").exists()
+    assert not (place.prefix / SITE / "demo-2.0.dist-info/direct_url.json").exists()
+    assert f"{SITE}/demo" in {kept.path for kept in done.kept}
+    code = "import importlib.metadata as m; print([str(f) for f in m.files('demo') if not f.locate().exists()])"
+    told = subprocess.run([place.prefix / "bin/python", "-B", "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+    undo(place.prefix)
+    assert tree_of(place.prefix) == before
+    assert place.says() == "demo 1.0"
+    after = tree_of(tmp_path / "cache", inodes=False)
+    content = {path: each[:3] for path, each in cache.items() if "wheels" in path or "archive" in path}
+    assert {path: after[path][:3] for path in content} == content
+
+
+def test_an_address_is_recorded_as_one_and_may_have_a_local_version(place: Place) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0", file_version="2.0+cu123"))) as server:
+        plan = plan_for(place, server, source=server.address.replace("+", "%2B"), version="2.0+cu123")
+        apply_plan(plan, place.prefix, installer=place.installer(server.url))
+    told = json.loads((place.prefix / SITE / "demo-2.0.dist-info/direct_url.json").read_text(encoding="utf-8"))
+    assert told["url"] == server.address.replace("+", "%2B")
+    undo(place.prefix)
+    assert tree_of(place.prefix) == before
+
+
+def test_a_wrong_hash_changes_nothing(place: Place) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0"))) as server, pytest.raises(InstallFailed):
+        apply_plan(plan_for(place, server, sha256="1" * 64), place.prefix, installer=place.installer(server.url))
+    assert tree_of(place.prefix) == before
+    assert place.says() == "demo 1.0"
+
+
+def test_a_server_that_dies_in_the_middle_of_a_file_changes_nothing(place: Place) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0", padding=4000), dies=True)) as server:
+        with pytest.raises(InstallFailed):
+            apply_plan(plan_for(place, server), place.prefix, installer=place.installer(server.url))
+        assert server.half_sent.is_set()
+    assert tree_of(place.prefix) == before
+    assert pending(place.prefix) is None
+
+
+def test_a_kill_in_the_middle_of_a_download_leaves_no_installer_behind(place: Place, tmp_path: Path) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0", padding=4000), stalls=True)) as server:
+        plan, installer = plan_for(place, server), place.installer(server.url)
+        child = os.fork()
+        if child == 0:
+            try:
+                apply_plan(plan, place.prefix, installer=installer)
+            finally:
+                os._exit(0)
+        assert server.half_sent.wait(60)
+        found = pending(place.prefix)
+        assert found is not None
+        assert found.running is not None
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = pending(place.prefix)
+        assert found is not None
+        assert (found.state, found.touched, found.can_complete, found.running) == ("preparing", False, False, None)
+        for _ in range(100):        # the kernel needs a moment; one that waits for the server would take thirty s
+            if not processes_naming(f"{place.prefix}/.stackfix"):
+                break
+            time.sleep(0.02)
+        assert processes_naming(f"{place.prefix}/.stackfix") == []
+        done = take_back(place.prefix)
+    assert isinstance(done, Undone)
+    assert tree_of(place.prefix) == before
+
+
+def processes_naming(text: str) -> list[int]:
+    """Processes with `text` in their command line."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal() and int(folder.name) != os.getpid():
+            try:
+                if text.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("place", ["uv"], indirect=True)
+def test_the_installer_of_a_prefix_is_found(place: Place) -> None:
+    found = find_wheel_installer(str(place.prefix), {**place.environ, "PIP_TARGET": "elsewhere"})
+    assert found.installer.name == "uv"
+    assert str(place.prefix / "bin/python") in found.installer.after
+    assert "PIP_TARGET" not in dict(found.environment)
+
+
+@pytest.mark.parametrize("place", ["uv"], indirect=True)
+def test_an_installer_that_is_not_there_is_told(place: Place) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0"))) as server:
+        installer = place.installer(server.url)
+        gone = WheelInstaller(installer=type(installer.installer)(name="uv", words=("/nowhere/uv",), after=()),
+                              environment=installer.environment)
+        with pytest.raises(Unreachable, match="cannot be started"):
+            apply_plan(plan_for(place, server), place.prefix, installer=gone)
+    assert tree_of(place.prefix) == before
+
+
+@pytest.mark.parametrize("place", ["uv"], indirect=True)
+def test_an_interrupt_ends_the_installer_too(place: Place) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0", padding=4000), stalls=True)) as server:
+        plan, installer = plan_for(place, server), place.installer(server.url)
+        child = os.fork()
+        if child == 0:
+            try:
+                apply_plan(plan, place.prefix, installer=installer)
+            except KeyboardInterrupt:
+                os._exit(130)
+            finally:
+                os._exit(1)
+        assert server.half_sent.wait(60)
+        os.kill(child, signal.SIGINT)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+        assert processes_naming(f"{place.prefix}/.stackfix") == []
+    assert tree_of(place.prefix) == before
+
+
+def test_a_requirement_is_met_by_one_file_alone() -> None:
+    step = InstallWheel(project="demo", version="2.0", file="", sha256="ab", source="demo==2.0", site=SITE, replaces=())
+    assert requirement(step) == "demo==2.0 --hash=sha256:ab\n"
