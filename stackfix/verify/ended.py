@@ -7,6 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+Shape = Mapping[str, type | tuple[type, ...]]
+NUMBER = (int, float)
+ROWS: Mapping[str, Shape] = {       # of lists in an answer
+    "devices": {"name": str, "capability": str},
+    "raised": {"type": str, "text": str},
+    "accuracy": {"of": str, "largest_error": NUMBER, "tolerance": NUMBER, "relative": bool, "nan": int,
+                 "infinite": int},
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -40,16 +49,13 @@ def is_sound(answer: object) -> bool:
     if not isinstance(answer, dict):
         return False
     failed = answer.get("failed", {"call": "", "code": 0})
-    rows = {"devices": {"name": str, "capability": str}, "raised": {"type": str, "text": str},
-            "accuracy": {"of": str, "largest_error": (int, float), "tolerance": (int, float), "relative": bool,
-                         "nan": int, "infinite": int}}
-    return (isinstance(failed, dict) and has_types(failed, {"call": str, "code": int})
+    return (has_types(failed, {"call": str, "code": int})
             and ("devices" not in answer or has_types(answer, {"cuda": str}))
-            and all(isinstance(answer.get(key, []), list) and all(has_types(each, shape) for each in answer.get(key, []))
-                    for key, shape in rows.items()))
+            and all(isinstance(rows := answer.get(key, []), list) and all(has_types(each, shape) for each in rows)
+                    for key, shape in ROWS.items()))
 
 
-def has_types(row: object, shape: Mapping[str, type | tuple[type, ...]]) -> bool:
+def has_types(row: object, shape: Shape) -> bool:
     return isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in shape.items())
 
 
