@@ -226,6 +226,20 @@ def test_the_drivers_libraries_are_no_part_of_an_environment(books: Books) -> No
     assert [each.name for each in fit(found, HOST, Exports(), books, runs_on)] == ["machine"]
 
 
+def test_what_another_project_should_have_is_not_held_against_torch(books: Books) -> None:
+    """The range, the fit and the diagnosis count the same names."""
+    helper = "_ZN6helper5twiceERKN2at6TensorE"
+    found = facts(books, compiled(SET, helper, needed=("libc10.so", "libhelper.so", "libc.so.6")))
+    torch = axis("torch", books, found, offers=Exports(torch={SET}))
+    assert (torch.verdict, torch.reason, torch.missing) == (FITS, "torch has all that it asks for (1 symbol)", ())
+    others = axis("other projects", books, found, offers=Exports(torch={SET}))
+    assert (others.verdict, others.needs) == (CANNOT_TELL, "1 symbol")
+    assert others.reason == "libhelper.so should have helper::twice(at::Tensor const&), and is not read"
+    assert axis("other projects", books, found, offers=Exports()).verdict == CANNOT_TELL
+    own = fit(found, HOST, Exports(torch={SET, helper}), books, runs_on)     # that torch has it, by chance or by patch
+    assert "other projects" not in [each.name for each in own]
+
+
 # --- the rest ---
 
 

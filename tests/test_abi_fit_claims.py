@@ -99,7 +99,8 @@ def test_each_minor_that_the_metadata_admit_should_load(line: str, lost: tuple[s
 @pytest.mark.parametrize("line", ["torch", "torchvision==9", "torch>=9 ; extra == 'all'", "torch==9.9", "torch @ file:///x",
                                   "pytorch>=9", "torch>=x.y", "torch===nonsense", "",
                                   "torch>=2.2" + " " * 100_000 + "x",
-                                  "torch>=2.2 ; extra == 'all' and python_version > '3'", "torch>=2.2 ; " + "(" * 10_000])
+                                  "torch>=2.2 ; extra == 'all' and python_version > '3'",
+                                  "torch>=2.2 ; " + "(" * 10_000])
 def test_what_says_nothing_of_a_release_that_was_read_is_no_claim(line: str) -> None:
     assert judged(facts(requires=(line,))) == ()
 

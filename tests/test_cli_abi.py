@@ -202,6 +202,8 @@ def test_a_library_that_a_single_file_lacks_is_told(tree: World, say: Say) -> No
     tree.library("/x/_audio.so", lib(wants=(SET_23, own), needs=("libaudio.so", *NEEDS)))
     alone = say("abi", "/x/_audio.so", *of(tree), "--json").json
     assert alone["torch"]["unknown"] == []      # torchaudio's own namespace
+    assert axes(alone) | {"machine": ""} == dict.fromkeys(("torch", "CUDA"), "fits") | {
+        "other projects": "cannot tell", "machine": ""}
     assert ["libaudio.so, not found beside it" in each["reason"] for each in alone["notes"]] == [True]
     tree.library("/x/libaudio.so", lib(offers=(own,)))
     beside = say("abi", "/x/_audio.so", *of(tree), "--json").json

@@ -428,6 +428,20 @@ def test_a_symbol_that_nobody_has(tmp_path: Path) -> None:
     assert not finding.repairable
 
 
+def test_a_name_of_another_project_that_speaks_of_torch(tmp_path: Path) -> None:
+    """torch is fine: a library is missing that has helper::twice."""
+    helper = "_ZN6helper5twiceERKN2at6TensorE"
+    world = flash_attn(torch(World(tmp_path), "2.3.0+cu121"), "2.5.8", DEVICE + "Ea", helper)
+    found = findings(world.view())
+    assert set(found) == {"SF503"}
+    assert found["SF503"].symbols == (helper,)
+    assert found["SF503"].cure == ()
+    assert found["SF503"].why_not == "it has to be linked against the library that has the symbol"
+    assert helper in world.really()
+    exported = findings(world.view(), books({**SPANS, helper: "2.1-2.2"}))      # a torch has it all the same
+    assert set(exported) == {"SF501"}
+
+
 def test_a_function_of_a_library_that_is_not_linked_against(tmp_path: Path) -> None:
     """Whose it is, and since when it exists, is in the almanac; that the file must be linked against it is a cure."""
     almanac = books({}, nvidia=FakeNvidiaBook({"libcublas.so.12": (

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from stackfix.abi.calls import NVIDIA
 from stackfix.abi.facts_libraries import cuda_majors, cudnn_majors
 from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, Host, HostSymbols, Lacking
 from stackfix.abi.mangled import demangle
+from stackfix.abi.names import is_torch_library
 from stackfix.abi.records import AbiFacts, Bounds, CompiledFile, NvidiaBook
 
+# Libraries of every system, which have no symbol of torch's
+SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|util|stdc\+\+|gcc_s|gomp|atomic|z)\.so|ld-linux|ld64")
 OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
 
 
@@ -61,6 +65,12 @@ def left_to_others(files: Sequence[CompiledFile]) -> tuple[str, ...]:
     """DT_NEEDED without what lies in the package itself."""
     own = frozenset[str]().union(*(file.names for file in files))
     return tuple(dict.fromkeys(soname for file in files for soname in file.elf.needed if soname not in own))
+
+
+def libraries_of_others(files: Sequence[CompiledFile]) -> tuple[str, ...]:
+    """DT_NEEDED that lies in no file of the package and is neither torch's, NVIDIA's nor the system's."""
+    return tuple(soname for soname in left_to_others(files)
+                 if not is_torch_library(soname) and not NVIDIA.match(soname) and not SYSTEM.match(soname))
 
 
 def library_axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, book: NvidiaBook) -> Iterator[Axis]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from stackfix.abi.can_load import CAN, CANNOT, can_load
-from stackfix.abi.fit_libraries import left_to_others
+from stackfix.abi.fit_libraries import left_to_others, libraries_of_others
 from stackfix.abi.fit_minors import releases
 from stackfix.abi.host import CANNOT_TELL, CPU, DOES_NOT_FIT, FITS, Axis, HostSymbols, HostTorch, Lacking
 from stackfix.abi.mangled import demangle
 from stackfix.abi.names import is_torch_library
 from stackfix.abi.records import AbiFacts, CompiledFile, LoadVerdict, TorchBook, TorchRange
-from stackfix.abi.torch_asked import names_asked
+from stackfix.abi.torch_asked import names_asked, names_of_others
 from stackfix.errors import BadInput
 
 WHY = {
@@ -25,17 +25,22 @@ WHY = {
 
 def torch_axes(facts: AbiFacts, torch: HostTorch, offers: HostSymbols | None, book: TorchBook) -> Iterator[Axis]:
     """torch itself, its std::string and its CUDA."""
+    others = tuple(names_of_others(facts.subject.files, book))
     if facts.torch is not None:
         yield torch_axis(facts, facts.torch, torch, offers, book)
         if facts.torch.string_abi is not None:
             yield string_axis(facts.torch.string_abi, torch)
+    lost = others if offers is None else offers.torch_lacks(others)
+    if others and (lost is None or lost):
+        yield others_axis(facts.subject.files, lost or others)
 
 
 def torch_axis(facts: AbiFacts, found: TorchRange, torch: HostTorch, offers: HostSymbols | None,
                book: TorchBook) -> Axis:
     """Its symbols."""
     files = in_load_order(facts.subject.files)
-    wanted = names_asked(files)
+    foreign = frozenset(names_of_others(files, book))
+    wanted = {name: file for name, file in names_asked(files).items() if name not in foreign}
     needs = needs_of(found)
     gone = [soname for soname in torch_sonames(files) if offers is not None and offers.torch_has(soname) is False]
     lacks = offers.torch_lacks(list(wanted)) if offers is not None else None
@@ -47,9 +52,17 @@ def torch_axis(facts: AbiFacts, found: TorchRange, torch: HostTorch, offers: Hos
     elif missing:
         reason = f"torch lacks {len(missing)} of {counted(len(wanted))}"
     else:
-        reason = f"torch has all {counted(len(wanted))}" if wanted else "asks for no symbol of torch"
+        reason = f"torch has all that it asks for ({counted(len(wanted))})" if wanted else "asks for no symbol of torch"
     return Axis(name="torch", verdict=DOES_NOT_FIT if missing or gone else FITS, needs=needs, has=torch.version,
                 reason=reason, missing=missing)
+
+
+def others_axis(files: Sequence[CompiledFile], lost: Collection[str]) -> Axis:
+    """Names that speak of torch's types in the namespace of another project, of which no release has them."""
+    libraries, first = libraries_of_others(files), next(iter(lost))
+    who = ", ".join(libraries) or "a library that it is not linked against"
+    return Axis(name="other projects", verdict=CANNOT_TELL, needs=counted(len(lost)), has=None,
+                reason=f"{who} should have {demangle(first) or first}, and is not read")
 
 
 def by_almanac(files: Sequence[CompiledFile], torch: HostTorch, book: TorchBook, needs: str) -> Axis:

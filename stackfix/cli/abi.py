@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from stackfix.cli.abi_host import Capabilities
     from stackfix.cli.abi_subject import Asked
     from stackfix.inspect.compiled_installed import Installation
-
-# Libraries of every system, which have no symbol of torch's
-SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|util|stdc\+\+|gcc_s|gomp|atomic|z)\.so|ld-linux|ld64")
 
 
 @click.command("abi")
@@ -98,17 +94,13 @@ def answer_to(asked: Asked, bars: Bars, *, symbols: bool) -> Answer:
 
 def strays(facts: AbiFacts, book: TorchBook) -> Iterator[tuple[str, str]]:
     """A remark on libraries that one file needs, that are not beside it, and that should have what nobody has."""
-    from stackfix.abi.calls import NVIDIA
-    from stackfix.abi.fit_libraries import left_to_others
-    from stackfix.abi.names import is_torch_library
+    from stackfix.abi.fit_libraries import libraries_of_others
     from stackfix.abi.torch_asked import names_of_others
 
     if facts.subject.origin != "file" or not any(names_of_others(facts.subject.files, book)):
         return
 
-    others = [soname for soname in left_to_others(facts.subject.files)
-              if not is_torch_library(soname) and not NVIDIA.match(soname) and not SYSTEM.match(soname)]
-    if others:
+    if others := libraries_of_others(facts.subject.files):
         yield facts.subject.name, (f"needs {', '.join(others)}, not found beside it: "
                                    "what it asks of them is not judged")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stackfix.diagnose.faults import find_faults
 from stackfix.diagnose.faults_cuda import cuda_major, is_about_torch
 from stackfix.diagnose.faults_records import Fault, Sighting
-from stackfix.diagnose.faults_symbols import is_torch_library, is_torch_symbol
+from stackfix.diagnose.faults_symbols import is_asked_of_torch, is_torch_library
 from stackfix.diagnose.finding_records import SEVERITIES
 from stackfix.diagnose.installed_torch import CPU, installed_torch
 from stackfix.diagnose.records import LoadedObject, MissingSymbol
@@ -87,7 +87,7 @@ def add(view: View, found: dict[str, Extension], fault: Fault, sighting: Sightin
     path = sighting.requester.path if sighting.requester else None
     for failure in sighting.opening.outcome.failures:
         if isinstance(failure, MissingSymbol) and failure.requester == path:
-            if is_torch_symbol(failure.name):
+            if is_asked_of_torch(view, failure.name):
                 known.torch_symbols.setdefault(failure.name)
             elif failure.name in fault.symbols and fault.category == "symbol-unknown":
                 known.other_symbols.setdefault(failure.name)
@@ -133,6 +133,6 @@ def asked_of_torch(view: View, extension: Extension) -> Iterator[str]:
         if isinstance(at, FileAt):
             try:
                 yield from (symbol.name for symbol in view.files.symbols(at).undefined()
-                            if is_torch_symbol(symbol.name))
+                            if is_asked_of_torch(view, symbol.name))
             except BadElf:      # told elsewhere
                 continue

@@ -20,7 +20,7 @@ from stackfix.diagnose.abi_text import (
     told_of,
 )
 from stackfix.diagnose.faults_cuda import cuda_major
-from stackfix.diagnose.faults_symbols import is_torch_library
+from stackfix.diagnose.faults_symbols import is_torch_library, speaks_of_torch
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.imports_projects import required_names
 from stackfix.diagnose.install_lines import reinstall
@@ -141,6 +141,7 @@ def unknown_symbol(view: View, extension: Extension) -> Finding:
     symbols = (*extension.torch_symbols, *extension.other_symbols)
     needed = [name for each in extension.files for name in each.elf.needed]
     known = tuple(owner_lines(view, extension.other_symbols, needed))
+    foreign = all(map(speaks_of_torch, symbols))
     return make_finding(
         "SF503", severity_of_unknown(view, extension), summary=f"{extension.label} needs {readable(symbols[0])}"
         + (f" and {len(symbols) - 1} more symbols" if len(symbols) > 1 else "") + ", which no library provides",
@@ -150,6 +151,6 @@ def unknown_symbol(view: View, extension: Extension) -> Finding:
         evidence=(*evidence_of(extension), *known,
                   *(f"{each.path} is linked against: {', '.join(each.elf.needed) or 'nothing'}"
                     for each in extension.files[:2]), *file_lines(extension)),
-        error=seen_error(extension), cure=rebuild(view, extension),
-        why_not="it has to be linked against the library that has the symbol" if known
+        error=seen_error(extension), cure=() if foreign else rebuild(view, extension),
+        why_not="it has to be linked against the library that has the symbol" if known or foreign
         else "nothing tells who should have the symbol")

@@ -26,9 +26,9 @@ from stackfix.diagnose.faults_records import Fault, Sighting
 from stackfix.diagnose.faults_symbols import (
     LIBSTDCXX,
     family_of_symbol,
+    is_asked_of_torch,
     is_standard_symbol,
     is_torch_library,
-    is_torch_symbol,
 )
 from stackfix.diagnose.finding_records import SEVERITIES
 from stackfix.diagnose.records import (
@@ -166,7 +166,7 @@ class InOpening:
         requester = self.objects[self.by_path[failure.requester]] if failure.requester in self.by_path else None
         if failure.file is not None:
             self.sort_by_file(failure, failure.file, requester)
-        elif is_torch_symbol(failure.name):
+        elif is_asked_of_torch(self.view, failure.name):
             absent = next((key for name, key in self.missing.items() if is_torch_library(name)), None)
             if absent:
                 self.symptom(absent, failure)

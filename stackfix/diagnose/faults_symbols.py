@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from stackfix.abi.names import is_standard_symbol, is_torch_library, is_torch_symbol
+from stackfix.abi.names import is_of_another, is_standard_symbol, is_torch_library, is_torch_symbol
 from stackfix.matrix.library_records import LibraryFamily
+
+if TYPE_CHECKING:
+    from stackfix.diagnose.situation import View
 
 LIBSTDCXX = "libstdc++.so.6"
 
@@ -20,4 +24,18 @@ def family_of_symbol(name: str, families: Iterable[LibraryFamily]) -> LibraryFam
     return found[1]
 
 
-__all__ = ["LIBSTDCXX", "family_of_symbol", "is_standard_symbol", "is_torch_library", "is_torch_symbol"]
+def is_asked_of_torch(view: View, name: str) -> bool:
+    """Whether a symbol that is missing is torch's to have.
+
+    `helper::twice(at::Tensor)` speaks of torch and is another library's, unless a release of torch exports it.
+    """
+    return is_torch_symbol(name) and (not is_of_another(name) or bool(view.books.torch.minors(name)))
+
+
+def speaks_of_torch(name: str) -> bool:
+    """Whether a name of another project has types of torch's in it: its library was built against some torch."""
+    return is_torch_symbol(name) and is_of_another(name)
+
+
+__all__ = ["LIBSTDCXX", "family_of_symbol", "is_asked_of_torch", "is_standard_symbol", "is_torch_library",
+           "speaks_of_torch"]
