@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from stackfix.apply.errors import (
     StepFailed,
 )
 from stackfix.apply.pending import pending
-from stackfix.apply.transaction import apply_plan
+from stackfix.apply.transaction import apply_plan, look_ahead
 from stackfix.apply.undo import transactions, undo, undo_all
 from stackfix.errors import BadInput, Unreachable
 from stackfix.plan.records import InstallWheel, MakeLink, Node, Plan, SetAside, WriteFile
@@ -82,6 +83,12 @@ def test_all_steps_are_made_and_undone(tmp_path: Path) -> None:
     assert (undone.number, undone.kept) == (1, ())
     assert tree_of(prefix) == before
     assert {path: each for path, each in tree_of(world.cache).items() if path in cache} == cache
+
+
+def test_to_look_ahead_changes_nothing(world: World) -> None:
+    before = tree_of(world.prefix)
+    assert look_ahead(whole_plan(world), world.prefix) == ()
+    assert tree_of(world.prefix) == before
 
 
 def test_a_file_that_another_distribution_records_stays(world: World) -> None:
@@ -175,6 +182,8 @@ def test_drift_since_the_plan_is_refused(world: World, drift: str) -> None:
     plan = whole_plan(world)
     DRIFTS[drift](world)
     before = tree_of(world.prefix)
+    with pytest.raises(Drifted):
+        look_ahead(plan, world.prefix)
     with pytest.raises(Drifted) as caught:
         apply_plan(plan, world.prefix, installer=no_installer)
     assert str(world.prefix) in caught.value.what()
@@ -302,6 +311,20 @@ def test_a_file_system_that_is_mounted_read_only_is_refused(world: World, monkey
     monkeypatch.setattr("stackfix.apply.managed.os.fstatvfs", lambda _: read_only)
     with pytest.raises(CannotWrite, match="read-only"):
         apply_plan(plan, world.prefix, installer=no_installer)
+
+
+def test_a_real_read_only_mount_is_refused(world: World) -> None:
+    plan = whole_plan(world)
+    mount = ["mount", "--bind", str(world.prefix), str(world.prefix)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs root to mount a folder read-only")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(world.prefix)], check=True)
+        with pytest.raises(CannotWrite, match="read-only"):
+            apply_plan(plan, world.prefix, installer=no_installer)
+        assert pending(world.prefix) is None
+    finally:
+        subprocess.run(["umount", str(world.prefix)], check=True)
 
 
 def test_too_little_room_is_told_before_the_first_step(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import py_compile
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +30,8 @@ from tests.apply_faults.world import (
     tree_of,
     whole_plan,
 )
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -236,3 +239,15 @@ def test_a_link_that_is_swapped_in_leads_nowhere(world: World) -> None:
     undo(world.prefix, forced=True)
     assert tree_of(away) == outside
     assert (world.prefix / "lib/stale/deep/a.txt").exists()
+
+
+def test_the_commands_of_the_docs_take_it_back_without_stackfix(world: World) -> None:
+    before = tree_of(world.prefix)
+    apply(world)
+    text = (ROOT / "docs/transactions.md").read_text(encoding="utf-8")
+    script = text.partition("```sh\n")[2].partition("```")[0]
+    listed = subprocess.run(["sh", "-c", script], cwd=world.prefix, capture_output=True, text=True, check=True)
+    assert listed.stdout.count("mv -nT ") > 10
+    subprocess.run(["sh", "-ec", listed.stdout], cwd=world.prefix, check=True)
+    shutil.rmtree(world.prefix / ".stackfix")
+    assert tree_of(world.prefix) == before

@@ -24,11 +24,13 @@ from stackfix.plan.records import InstallWheel, Plan
 from stackfix.sync.errors import InstallFailed
 from stackfix.sync.interpreter import find_executable, read_interpreter
 from stackfix.sync.plan import installer_environment, pip_installer, uv_installer
+from tests.apply_faults.apply_child import as_input
 from tests.apply_faults.servers import WheelServer, serving, wheel
 from tests.apply_faults.world import action, tree_of
 from tests.judges.command import clean_environment
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+ROOT = Path(__file__).resolve().parent.parent
 UV = (sys.executable, "-m", "uv")
 
 
@@ -123,22 +125,25 @@ def test_a_server_that_dies_in_the_middle_of_a_file_changes_nothing(place: Place
     assert pending(place.prefix) is None
 
 
+def start(plan: Plan, installer: WheelInstaller) -> subprocess.Popen[bytes]:
+    """A process that applies the plan."""
+    child = subprocess.Popen([sys.executable, "-m", "tests.apply_faults.apply_child"], stdin=subprocess.PIPE, cwd=ROOT)
+    assert child.stdin is not None
+    child.stdin.write(as_input(plan, installer))
+    child.stdin.close()
+    return child
+
+
 def test_a_kill_in_the_middle_of_a_download_leaves_no_installer_behind(place: Place, tmp_path: Path) -> None:
     before = tree_of(place.prefix)
     with serving(WheelServer(*wheel("2.0", padding=4000), stalls=True)) as server:
-        plan, installer = plan_for(place, server), place.installer(server.url)
-        child = os.fork()
-        if child == 0:
-            try:
-                apply_plan(plan, place.prefix, installer=installer)
-            finally:
-                os._exit(0)
+        child = start(plan_for(place, server), place.installer(server.url))
         assert server.half_sent.wait(60)
         found = pending(place.prefix)
         assert found is not None
         assert found.running is not None
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
+        assert child.wait(60) == -signal.SIGKILL
         found = pending(place.prefix)
         assert found is not None
         assert (found.state, found.touched, found.can_complete, found.running) == ("preparing", False, False, None)
@@ -189,18 +194,10 @@ def test_an_installer_that_is_not_there_is_told(place: Place) -> None:
 def test_an_interrupt_ends_the_installer_too(place: Place) -> None:
     before = tree_of(place.prefix)
     with serving(WheelServer(*wheel("2.0", padding=4000), stalls=True)) as server:
-        plan, installer = plan_for(place, server), place.installer(server.url)
-        child = os.fork()
-        if child == 0:
-            try:
-                apply_plan(plan, place.prefix, installer=installer)
-            except KeyboardInterrupt:
-                os._exit(130)
-            finally:
-                os._exit(1)
+        child = start(plan_for(place, server), place.installer(server.url))
         assert server.half_sent.wait(60)
-        os.kill(child, signal.SIGINT)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 130
         assert processes_naming(f"{place.prefix}/.stackfix") == []
     assert tree_of(place.prefix) == before
 

@@ -44,12 +44,31 @@ def apply_plan(
         must_be_ours(tree, break_system=break_system)
         with readable(tree), locked(tree):
             clear_trash(tree)
-            must_be_finished(tree)
             ours = made_before(tree)
-            check_unchanged(plan, tree)
-            away = check_access(plan, tree, ours)
-            check_room(plan, tree)
-            return run(tree, plan, installer, progress, ours, processes_with(tree.prefix, away))
+            return run(tree, plan, installer, progress, ours, refuse_or_warn(tree, plan, ours))
+
+
+def look_ahead(plan: Plan, prefix: str | os.PathLike[str], *, break_system: bool = False) -> tuple[Process, ...]:
+    """The processes with files mapped that change. Raises what `apply_plan` would, as far as it can be known now.
+
+    Changes nothing, takes no lock, and brings no wheel.
+    """
+    with Tree(prefix) as tree:
+        check_plan(plan, tree)
+        if not steps_of(plan):
+            return ()
+        must_be_ours(tree, break_system=break_system)
+        with readable(tree):
+            return refuse_or_warn(tree, plan, made_before(tree))
+
+
+def refuse_or_warn(tree: Tree, plan: Plan, ours: frozenset[str]) -> tuple[Process, ...]:
+    """The same for an open tree."""
+    must_be_finished(tree)
+    check_unchanged(plan, tree)
+    away = check_access(plan, tree, ours)
+    check_room(plan, tree)
+    return processes_with(tree.prefix, away)
 
 
 @contextmanager
