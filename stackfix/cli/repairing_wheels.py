@@ -148,15 +148,16 @@ def nearest(versions: tuple[str, ...], wanted: Wanted) -> list[str]:
         allowed = SpecifierSet(wanted.specifier)
     except InvalidSpecifier:
         return []
+    there = Version(wanted.near) if wanted.near else None
+    early = bool(allowed.prereleases) or (there is not None and there.is_prerelease)
     known = dict[Version, str]()
     for text in versions:
         try:
             version = Version(text)
         except InvalidVersion:
             continue
-        if allowed.contains(version, prereleases=bool(wanted.near and Version(wanted.near).is_prerelease) or None):
+        if (early or not version.is_prerelease) and allowed.contains(version, prereleases=True):
             known.setdefault(version, text)
-    there = Version(wanted.near) if wanted.near else None
     above = sorted(each for each in known if there is not None and each >= there)
     below = sorted((each for each in known if each not in above), reverse=True)
     return [known[each] for each in (*above, *below)]

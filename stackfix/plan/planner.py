@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ from stackfix.plan.planner_search import Search
 from stackfix.plan.records import RANKS, Action, Left, Plan
 from stackfix.plan.rules import METHODS
 from stackfix.plan.simulate import Simulation
+
+CONDA = re.compile(r"(?:^|\s)conda (?:install|remove|update) ")
 
 
 def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Places, resolve: Choices,
@@ -88,6 +91,8 @@ def reason(search: Search, finding: Finding, method: str) -> str:
     told = (*search.refusals.of(finding.code), *dict.fromkeys(search.tried.get(key_of(finding), ())))
     if told:
         return "; ".join(told)
+    if any(CONDA.search(line) for line in finding.cure):
+        return "conda installed it: what conda has is left to conda, with the command that is printed"
     if method != "auto":
         return f"--method {method} has no means for it"
     return "no means is known that changes the environment alone"
