@@ -176,6 +176,16 @@ def test_a_zombie_is_dead() -> None:
     os.waitpid(child, 0)
 
 
+def test_a_process_that_is_hidden_from_us_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    owner = replace(of_a_dead_process(), token="other")
+    assert is_dead(owner)
+    monkeypatch.setattr("stackfix.apply.lock_owner.os.kill", refused)
+    assert not is_dead(owner)
+
+
 def test_of_many_that_start_at_once_one_at_a_time_has_the_lock(world: World) -> None:
     """Forty real processes around a lock of the dead; each that has it makes a file that nobody else may find."""
     lock_as(world, of_a_dead_process())

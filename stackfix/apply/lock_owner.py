@@ -45,7 +45,19 @@ def is_dead(owner: Owner) -> bool:
         return True
     if owner.space != here.space or not owner.space:
         return False
-    return started_at(owner.pid) != owner.started
+    started = started_at(owner.pid)
+    return started != owner.started and not (started is None and is_hidden(owner.pid))
+
+
+def is_hidden(pid: int) -> bool:
+    """Whether there is a process that we may not look at: /proc may be mounted with hidepid."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def started_at(pid: int) -> str | None:
