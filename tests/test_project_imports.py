@@ -41,7 +41,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
                          "resolve.records", "write.records", "abi.records", "abi.host", "abi.fit_minors",
                          "diagnose.finding_records", "inspect.machine_records", "inspect.environment_records",
-                         "inspect.fatbin_records", "verify.records"}),
+                         "inspect.fatbin_records", "plan.records", "apply.records", "verify.records"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage

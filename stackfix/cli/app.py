@@ -19,6 +19,7 @@ COMMANDS = {        # name -> (module, one line of help): a module is imported w
     "lock": ("stackfix.cli.lock", "Choose a consistent stack and write its lockfiles."),
     "check": ("stackfix.cli.check", "See an environment the way the loader will, and name what is wrong."),
     "abi": ("stackfix.cli.abi", "Tell with which torch, CUDA and Python a compiled extension can load."),
+    "repair": ("stackfix.cli.repair", "Cure what check finds by the smallest change of the environment, and prove it."),
     "probe": ("stackfix.cli.probe", "Run GPU kernels in child processes and compare the numbers with the CPU."),
     "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
     "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),

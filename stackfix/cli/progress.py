@@ -29,6 +29,10 @@ class Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Clears the bars; none is shown any more."""
         with self._lock:
             if self._progress is not None:
                 self._progress.stop()

@@ -14,8 +14,12 @@ REASON = "check reads files and simulates the loader: it loads no library and ru
 
 
 def check_document(diagnosis: Diagnosis, environment: Environment, machine: Machine, *,
-                   projects: Collection[str], root: str | None, wheels: Sequence[str] = ()) -> dict[str, Any]:
-    """All that was found. `projects`: whose installed packages are listed; `root`: the tree, None for this machine."""
+                   projects: Collection[str], root: str | None, wheels: Sequence[str] = (),
+                   reason: str = REASON) -> dict[str, Any]:
+    """All that was found. `projects`: whose installed packages are listed; `root`: the tree, None for this machine.
+
+    `reason`: why nothing was loaded. A repair puts its plan and what became of it in the place of the last three.
+    """
     clean = all(each.severity == "note" for each in diagnosis.findings)
     return {
         "environment": {**environment_document(environment, machine, projects, root), "wheels": list(wheels)},
@@ -25,7 +29,7 @@ def check_document(diagnosis: Diagnosis, environment: Environment, machine: Mach
         "plan": {"actions": []},
         "applied": None,
         "verified": {"static": "clean" if clean else "findings", "load": "cannot-tell", "kernel": "cannot-tell",
-                     "reason": REASON},
+                     "reason": reason},
     }
 
 

@@ -1,0 +1,57 @@
+"""A plan applied to the disk: whether this environment may be changed, and from where its wheels come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from stackfix.apply.managed import must_be_ours
+from stackfix.apply.records import Applied
+from stackfix.apply.stage import StageWheel
+from stackfix.apply.transaction import apply_plan
+from stackfix.apply.tree import Tree
+from stackfix.apply.wheels import WheelInstaller, find_wheel_installer
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.repair_planning import Planned
+from stackfix.cli.repair_telling import tell
+from stackfix.plan.records import InstallWheel
+
+
+def must_be_changeable(found: Planned, *, break_system: bool) -> None:
+    """Raises ExternallyManaged, NotOurs or CannotWrite before anybody is asked."""
+    with Tree(found.prefix) as tree:
+        must_be_ours(tree, break_system=break_system)
+
+
+def applied(found: Planned, common: CommonOptions, *, break_system: bool) -> Applied:
+    """What was changed. All wheels are on our disk, and their hashes checked, before the first change."""
+    def progress(text: str) -> None:
+        if common.verbose:
+            tell(text, common)
+
+    wheels = [step for action in found.plan.actions for step in action.steps if isinstance(step, InstallWheel)]
+    for each in wheels:
+        found.fetch(each)
+    installer: StageWheel = FromCache(found, find_wheel_installer(found.prefix, found.asked.environ)) if wheels \
+        else no_wheels
+    return apply_plan(found.plan, found.prefix, installer=installer, progress=progress, break_system=break_system)
+
+
+def no_wheels(step: InstallWheel, _: Path, /) -> None:
+    """Of a plan without wheels."""
+    raise AssertionError(step)
+
+
+class FromCache:
+    """Fills apply.stage.StageWheel: the same file that the plan was simulated with, and no network."""
+
+    def __init__(self, found: Planned, installer: WheelInstaller) -> None:
+        self._fetch, self._installer = found.fetch, installer
+
+    def __call__(self, step: InstallWheel, into: Path, /) -> None:
+        file = self._fetch(step)
+        if "://" in step.source:        # its name states another version than its metadata: only an address does
+            step = replace(step, source=file.as_uri())
+        known = self._installer.installer
+        words = (*known.words, "--no-index", "--find-links", str(file.parent))
+        replace(self._installer, installer=replace(known, words=words))(step, into)

@@ -1,0 +1,87 @@
+"""An environment looked at, and the plan for it. Nothing is changed; only an index is asked, and for wheels alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.inspecting import Asked, open_view
+from stackfix.cli.places_named import current_folder, place_of, variable_of
+from stackfix.cli.progress import Bars
+from stackfix.cli.repairing import DiskGround, DiskPlaces
+from stackfix.cli.repairing_wheels import IndexChoices
+from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.finding_records import Diagnosis
+from stackfix.diagnose.situation import View
+from stackfix.inspect.environment_find import find_environment
+from stackfix.inspect.places import Root
+from stackfix.plan.planner import make_plan
+from stackfix.plan.records import InstallWheel, Plan
+
+Fetch = Callable[[InstallWheel], Path]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """An environment with its plan."""
+
+    asked: Asked
+    view: View
+    diagnosis: Diagnosis
+    plan: Plan
+    fetch: Fetch                    # of a wheel's file onto our disk
+
+    @property
+    def prefix(self) -> str:
+        return self.view.environment.prefix
+
+    @property
+    def has_steps(self) -> bool:
+        return any(each.steps for each in self.plan.actions)
+
+    @property
+    def has_errors(self) -> bool:
+        return any(each.severity == "error" for each in self.diagnosis.findings)
+
+    def text(self, path: str) -> str | None:
+        """What a file of the environment says; None where there is none."""
+        return DiskPlaces(self.asked.root, self.prefix).text(path)
+
+
+def asked_of(prefix: str | None, python: str | None, variables: Sequence[str] = ()) -> Asked:
+    """The options as places of this machine."""
+    root = Root()
+    return Asked(
+        root=root, environ={**os.environ, **dict(variable_of(each) for each in variables)}, cwd=current_folder(),
+        prefix=None if prefix is None else place_of(root, prefix),
+        python=place_of(root, python) if python is not None and "/" in python else python,
+        extensions=(), wheels=(), deep=False)
+
+
+def prefix_of(asked: Asked) -> str:
+    """The environment's folder. Raises BadInput where there is none."""
+    return find_environment(asked.root, asked.environ, prefix=asked.prefix, python=asked.python,
+                            running=sys.prefix).prefix
+
+
+def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
+    """The same in a shell with these variables; None: unset."""
+    kept = {name: value for name, value in asked.environ.items() if name not in variables}
+    return replace(asked, environ={**kept, **{name: value for name, value in variables.items() if value is not None}})
+
+
+@contextmanager
+def planned(asked: Asked, method: str, common: CommonOptions, bars: Bars,
+            waiting: Callable[[], None] | None = None) -> Iterator[Planned]:
+    """The plan; wheels that it is simulated with are at hand until the end."""
+    with open_view(asked, waiting=waiting) as view, IndexChoices(view, common, bars) as choices, \
+            DiskGround(view, asked.root, choices.fetch) as ground:
+        diagnosis = diagnose(view)
+        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, view.environment.prefix),
+                         resolve=choices, method=method)
+        yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch)

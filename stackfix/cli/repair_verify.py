@@ -1,0 +1,148 @@
+"""A repair proven: the simulation made anew, a real load in a child, and with a GPU real kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from stackfix.cli.inspecting import Asked, open_view
+from stackfix.cli.repair_planning import Planned, in_shell
+from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.finding_records import Diagnosis, Finding
+from stackfix.diagnose.imports_projects import Projects
+from stackfix.diagnose.situation import View
+from stackfix.plan.names import in_fixed_order, is_serious, key_of
+from stackfix.plan.records import InstallWheel, Plan
+from stackfix.report.repair_records import Verified
+from stackfix.verify.load import load_check
+from stackfix.verify.probe import probe, whole
+from stackfix.verify.records import Probe
+
+NO_GPU = "kernels: no NVIDIA GPU is seen on this machine"
+NO_PYTHON = "load: the environment has no Python"
+NO_LOAD = "load: no package that can be imported loads otherwise than before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """The environment looked at anew. `view`: in an activated shell where the plan has variables."""
+
+    view: View
+    findings: tuple[Finding, ...]
+    surprises: tuple[Finding, ...]
+
+
+def verified(found: Planned, *, timeout: float) -> Verified:
+    """What is seen of the repaired environment. Nothing is loaded where the simulation is not as foretold."""
+    asked = in_shell(found.asked, dict(found.plan.variables))
+    fresh = looked_at(found, asked)
+    if fresh.surprises:
+        return Verified(findings=fresh.findings, surprises=fresh.surprises, load=None, kernel=None,
+                        reason="the environment is not what the plan had foretold")
+    reasons = list[str]()
+    python = fresh.view.environment.python
+    executable = python.executable if python is not None else None
+    modules = () if executable is None else tuple(dict.fromkeys(touched_modules(found, fresh.view)))
+    load = loaded(found, executable, modules, asked.environ, timeout) if executable and modules else None
+    kernel = probe(executable, asked.environ, timeout=timeout) if executable and has_gpu(fresh.view) else None
+    if load is None:
+        reasons.append(NO_LOAD if executable else NO_PYTHON)
+    if kernel is None:
+        reasons.append(NO_GPU)
+    reasons += [f"{name}: {each.reason}" for name, each in (("load", load), ("kernels", kernel))
+                if each is not None and each.reason]
+    return Verified(findings=fresh.findings, surprises=(), load=load, kernel=kernel, reason="; ".join(reasons))
+
+
+def looked_at(found: Planned, asked: Asked) -> Fresh:
+    """A new inspection and simulation, compared with what the plan says will be left."""
+    with open_view(asked) as view:
+        after = diagnose(view)
+    surprises = list(unforetold(found.diagnosis, found.plan, after))
+    if found.plan.variables:        # an unactivated process must not be worse off than before
+        with open_view(found.asked) as plain:
+            surprises += new_in(found.diagnosis, found.plan, diagnose(plain))
+    return Fresh(view=view, findings=tuple(in_fixed_order(filter(is_serious, after.findings))),
+                 surprises=tuple(dict.fromkeys(surprises)))
+
+
+def unforetold(before: Diagnosis, plan: Plan, after: Diagnosis) -> Iterator[Finding]:
+    """Findings that ought to be gone, or are new; a finding that is left may have become less bad."""
+    told = {(each.code, each.summary) for each in plan.left}
+    left = {key_of(each) for each in before.findings if (each.code, each.summary) in told}
+    brought = codes_brought(before, plan)
+    for each in in_fixed_order(filter(is_serious, after.findings)):
+        if key_of(each) not in left and each.code not in brought:
+            yield each
+
+
+def new_in(before: Diagnosis, plan: Plan, after: Diagnosis) -> Iterator[Finding]:
+    """Findings that were not there before."""
+    known = {key_of(each) for each in before.findings if is_serious(each)}
+    brought = codes_brought(before, plan)
+    for each in in_fixed_order(filter(is_serious, after.findings)):
+        if key_of(each) not in known and each.code not in brought:
+            yield each
+
+
+def codes_brought(before: Diagnosis, plan: Plan) -> frozenset[str]:
+    """Codes of findings that the plan says it will make: requirements that an installation does not meet."""
+    known = {(each.code, each.summary) for each in before.findings}
+    return frozenset(each.code for each in plan.left if (each.code, each.summary) not in known)
+
+
+# --- a real load ---
+
+
+def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping[str, str], timeout: float) -> Probe:
+    """The imports in children; one that maps a library which the repair was to keep out fails."""
+    left = {(each.code, each.summary) for each in found.plan.left}
+    out = {os.path.realpath(each.winner) for each in found.diagnosis.findings
+           if each.winner is not None and is_serious(each) and (each.code, each.summary) not in left}
+    seen = load_check(python, tuple(modules), environ, timeout=timeout)
+    steps = []
+    for step in seen.steps:
+        bad = next((path for path in step.libraries if os.path.realpath(path) in out), None)
+        steps.append(step if bad is None or step.verdict != "works" else replace(
+            step, verdict="fails", reason="library-conflict", detail=f"{step.detail}, but {bad} is still mapped"))
+    return whole(steps, None)
+
+
+def touched_modules(found: Planned, after: View) -> Iterator[str]:
+    """Names to import of the packages whose simulated load is another than before, or that were installed."""
+    before = {project: signature(found.view, project) for project in projects_of(found.view)}
+    changed = {project for project in projects_of(after) if before.get(project) != signature(after, project)}
+    steps = (step for action in found.plan.actions for step in action.steps)
+    changed |= {step.project for step in steps if isinstance(step, InstallWheel)}
+    rows = Projects(after.environment, after.libraries).rows
+    for project in sorted(changed, key=lambda each: (each not in rows, each)):
+        if project in rows:
+            yield rows[project].module
+        else:
+            yield from compiled_modules(after, project)
+
+
+def projects_of(view: View) -> frozenset[str]:
+    return frozenset(each.project for each in view.openings if each.project is not None)
+
+
+def signature(view: View, project: str) -> frozenset[tuple[str, bool, tuple[str, ...]]]:
+    """What each library load of a project does: whether it fails, and which files it brings."""
+    return frozenset(
+        (each.what, bool(each.outcome.failures),
+         tuple(sorted(each.outcome.attempted.objects[number].path for number in each.outcome.loaded)))
+        for each in view.openings if each.project == project)
+
+
+def compiled_modules(view: View, project: str) -> Iterator[str]:
+    """The top-level packages with compiled modules of a project that no table knows."""
+    for each in view.environment.shared_objects:
+        if each.module is not None and any(owner.name == project for owner in each.owners):
+            yield each.module.partition(".")[0]
+
+
+def has_gpu(view: View) -> bool:
+    """Whether kernels may be tried at all."""
+    driver = view.machine.driver
+    return bool(driver.gpus or driver.kernel_module is not None)

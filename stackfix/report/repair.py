@@ -1,0 +1,124 @@
+"""What `stackfix repair` prints: the plan with each change, what it leaves and why, advice; then what became of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from stackfix.diagnose.finding_records import Diagnosis, Finding
+from stackfix.plan.records import Action, Change, InstallWheel, Left, Plan, WriteFile
+from stackfix.report.check import Manner, counted, led, title, wrapped
+from stackfix.report.printable import printable
+from stackfix.report.redact import redacted
+
+Texts = Callable[[str], str | None]     # of the files that are there; paths relative to the prefix
+MOST = 8                # changes of one action without -v
+
+
+def plan_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner) -> Iterator[str]:
+    """The plan for people; nothing but the headline where there is nothing to do."""
+    yield from map(redacted, whole_lines(plan, diagnosis, texts, manner))
+
+
+def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner) -> Iterator[str]:
+    serious = [each for each in diagnosis.findings if each.severity != "note"]
+    changing = [each for each in plan.actions if each.steps]
+    yield from headline(plan, serious, changing, manner)
+    for finding in serious:
+        yield from title(finding, manner)
+    for number, action in enumerate(changing, start=1):
+        yield ""
+        yield from action_lines(number, action, texts, manner)
+    yield from variable_lines(plan, manner)
+    yield from left_lines(plan.left, manner)
+    yield from advice_lines([each for each in plan.actions if not each.steps], manner)
+
+
+def headline(plan: Plan, serious: Sequence[Finding], changing: Sequence[Action], manner: Manner) -> Iterator[str]:
+    """How many findings, and how many of them the plan cures."""
+    place = printable(plan.prefix)
+    if not serious:
+        yield from led([("nothing to repair", "green")], f" in {place}", "  ", manner)
+        return
+    cured = sum(len(each.cures) for each in changing)
+    if not changing:
+        yield from led([(counted(serious), "red")], f" in {place}, and no change of it would cure any", "  ", manner)
+        return
+    lead = [(f"{len(changing)} action{'s' * (len(changing) != 1)}", "bold")]
+    yield from led(lead, f" for {place}: {cured} cure{'s' * (cured != 1)} of {counted(serious)}, by simulation", "  ",
+                   manner)
+
+
+def action_lines(number: int, action: Action, texts: Texts, manner: Manner) -> Iterator[str]:
+    """One action: what it does, what it cures, what it changes."""
+    codes = ", ".join(f"{code} ({count} times)" if count > 1 else code for code, count in Counter(action.cures).items())
+    yield from led([(f"{number}. {action.kind}", "bold")], f"  cures {codes}" if codes else "", "   ", manner)
+    yield from wrapped(printable(action.summary), "   ", manner)
+    whole = replace(manner, width=None)
+    shown = action.changes if manner.verbose or len(action.changes) <= MOST + 1 else action.changes[:MOST]
+    for each in shown:
+        verb, rest = change_words(each)
+        yield from led([("   ", ""), (f"{verb:<10}", "dim")], printable(f"{each.path}{rest}"), "", whole)
+    if len(shown) < len(action.changes):
+        yield f"   … {len(action.changes) - len(shown)} more (-v)"
+    installs = any(isinstance(step, InstallWheel) for step in action.steps)
+    if action.command and installs:
+        yield from led([("   ", ""), (f"{'by hand':<10}", "dim")], printable(action.command), "", whole)
+    if manner.verbose:
+        yield from text_lines(action, texts, manner)
+
+
+def change_words(change: Change) -> tuple[str, str]:
+    """("write", " (new)") for a path."""
+    before, after = change.before.kind, change.after.kind
+    if after == "absent":
+        return "set aside", ""
+    old = " (new)" if before == "absent" else " (the old one is kept)"
+    if after == "link":
+        return "link", f" -> {change.after.target}{old}"
+    return ("install" if after == "folder" else "write"), old
+
+
+def text_lines(action: Action, texts: Texts, manner: Manner) -> Iterator[str]:
+    """The text of each file that is written, or what of it is other than before."""
+    for step in action.steps:
+        if isinstance(step, WriteFile):
+            old = texts(step.path)
+            lines = difflib.unified_diff(
+                (old or "").splitlines(), step.text.splitlines(), fromfile=step.path if old is not None else "nothing",
+                tofile=step.path, lineterm="", n=1)
+            yield from (manner.style(f"   | {printable(line)}", "dim") for line in lines)
+
+
+def variable_lines(plan: Plan, manner: Manner) -> Iterator[str]:
+    """What activation leaves in the variables."""
+    if plan.variables:
+        yield ""
+        yield from wrapped("It holds in a shell in which the environment is activated anew, which then has", "", manner)
+        for name, value in plan.variables:
+            text = f"{name} unset" if value is None else f"{name}={value}"
+            yield from led([("   ", "")], printable(text), "", replace(manner, width=None))
+
+
+def left_lines(left: Sequence[Left], manner: Manner) -> Iterator[str]:
+    """What stays, with the reason."""
+    if left:
+        yield ""
+        yield manner.style("left as it is:", "bold")
+    for each in left:
+        yield from led([("  ", ""), (each.code, "bold"), (" ", "")], printable(each.summary), "    ", manner)
+        yield from wrapped(printable(f"because {each.reason}"), "    ", manner)
+
+
+def advice_lines(advice: Sequence[Action], manner: Manner) -> Iterator[str]:
+    """What lies outside of the environment: commands that are never run from here."""
+    if advice:
+        yield ""
+        yield manner.style("for you, or whoever administers the machine; nothing of it is run:", "bold")
+    for each in advice:
+        codes = ", ".join(dict.fromkeys(each.cures))
+        yield from led([("  ", ""), (codes, "bold"), (" ", "")], printable(each.summary), "    ", manner)
+        for line in (each.command or "").splitlines():
+            yield f"      {printable(line)}"

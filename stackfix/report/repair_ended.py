@@ -1,0 +1,112 @@
+"""What `stackfix repair` and `stackfix undo` print of what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone
+from stackfix.report.check import Manner, counted, led, title
+from stackfix.report.printable import printable
+from stackfix.report.redact import redacted
+from stackfix.report.repair_records import Verified
+from stackfix.verify.records import Probe
+
+COLOURS = {"works": "green", "clean": "green", "fails": "red", "findings": "yellow", "cannot-tell": "dim"}
+MOST = 8                # paths of one kind without -v
+
+
+def applied_lines(applied: Applied, manner: Manner) -> Iterator[str]:
+    """What was changed, where what was there is kept, and who still has the old files."""
+    count = len(applied.made)
+    made = f" {count} path{'s' * (count != 1)} made, {len(applied.kept)} kept in {applied.prefix}/{applied.folder}"
+    yield redacted("".join(led([("changed:", "green")], printable(made), "", manner)))
+    yield "`stackfix undo` takes it back"
+    for each in applied.processes:
+        yield from led([("warning:", "yellow")], printable(
+            f" process {each.pid} ({each.command}) has {len(each.files)} of the old files mapped: it goes on with them "
+            "until it is started anew"), "", manner)
+
+
+def verified_lines(verified: Verified, manner: Manner) -> Iterator[str]:
+    """The three proofs, a line each, and what stays."""
+    static = "findings" if verified.findings else "clean"
+    told = counted(verified.findings) + " left" if verified.findings else "nothing above a note is found"
+    yield from proof("simulation", static, told, manner)
+    yield from proof("load", *verdict(verified.load), manner)
+    yield from proof("kernels", *verdict(verified.kernel), manner)
+    if verified.reason:
+        yield from led([("  because ", "dim")], printable(verified.reason), "    ", manner)
+
+
+def verdict(probe: Probe | None) -> tuple[str, str]:
+    """The verdict, and what was tried."""
+    if probe is None:
+        return "cannot-tell", "not tried"
+    tried = [each for each in probe.steps if each.counts]
+    bad = next((each for each in tried if each.verdict == probe.verdict and probe.verdict != "works"), None)
+    if bad is not None:
+        return probe.verdict, f"{bad.name}: {bad.detail or bad.reason}"
+    return probe.verdict, ", ".join(each.detail or each.name for each in tried[:3]) or "not tried"
+
+
+def proof(name: str, word: str, told: str, manner: Manner) -> Iterator[str]:
+    shown = word.replace("-", " ")
+    lead = [(f"  {name:<12}", ""), (shown, COLOURS[word]), (" " * (13 - len(shown)), "")]
+    yield from led(lead, printable(told), " " * 27, manner)
+
+
+def surprise_lines(verified: Verified, manner: Manner) -> Iterator[str]:
+    """Why a repair was taken back."""
+    yield from led([("taken back:", "red")], " the environment, looked at anew, is not what the plan had foretold; it "
+                   "is as it was before", "  ", manner)
+    for each in verified.surprises:
+        yield from title(each, manner)
+
+
+def undone_lines(undone: Sequence[Undone], manner: Manner) -> Iterator[str]:
+    """What was taken back, and what is kept and where."""
+    for each in undone:
+        if each.number is None:
+            yield from led([("cleared:", "green")], printable(f" remains of a run in {each.prefix}"), "", manner)
+            continue
+        yield from led([(f"taken back: repair {each.number}", "green")], printable(f" of {each.prefix}"), "", manner)
+        yield from (f"  {printable(action)}" for action in each.actions)
+        yield from paths("removed", each.removed, manner)
+        yield from paths("restored", each.restored, manner)
+        yield from kept_lines(each.prefix, each.kept)
+
+
+def kept_lines(prefix: str, kept: Sequence[Kept]) -> Iterator[str]:
+    for each in kept:
+        yield printable(f"  kept       {each.path}, which was changed after the repair, is now {prefix}/{each.copy}")
+
+
+def paths(verb: str, found: Sequence[str], manner: Manner) -> Iterator[str]:
+    """A line each, the first ones without -v."""
+    shown = found if manner.verbose or len(found) <= MOST + 1 else found[:MOST]
+    yield from (printable(f"  {verb:<10} {path}") for path in shown)
+    if len(shown) < len(found):
+        yield f"  … {len(found) - len(shown)} more (-v)"
+
+
+def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner) -> Iterator[str]:
+    """The repairs that can be taken back, the last one first."""
+    if not found:
+        yield printable(f"no repair is recorded in {prefix}")
+    for each in found:
+        yield from led([(f"repair {each.number}", "bold")], printable(f" of {each.started}, kept in {each.folder}"), "",
+                       manner)
+        yield from (f"  {printable(action)}" for action in each.actions)
+        if manner.verbose:
+            yield from paths("made", each.made, manner)
+            yield from (printable(f"  kept       {one.path}, now {one.copy}") for one in each.kept)
+
+
+def pending_lines(pending: Pending, manner: Manner) -> Iterator[str]:
+    """An earlier repair that was stopped in the middle."""
+    since = f" (begun {pending.started} by process {pending.pid} on {pending.host})" if pending.started else ""
+    yield from led([("unfinished:", "yellow")], printable(
+        f" an earlier change of {pending.prefix} was stopped while {pending.state}{since}"), "  ", manner)
+    yield from (f"  {printable(action)}" for action in pending.actions)
+    if not pending.touched:
+        yield "  nothing in the environment was changed by it yet"

@@ -1,0 +1,84 @@
+"""The JSON documents of `stackfix repair` and `stackfix undo`. Their shape: docs/commands.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from stackfix.apply.records import Applied, Pending, Transaction, Undone
+from stackfix.plan.records import Action, Node, Plan
+from stackfix.report.check_json import finding_document
+from stackfix.report.probe_json import step_document
+from stackfix.report.repair_records import Verified
+from stackfix.verify.records import Probe
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """All actions, what is left and why, and the variables as activation leaves them."""
+    return {
+        "actions": [action_document(each) for each in plan.actions],
+        "left": [{"code": each.code, "summary": each.summary, "reason": each.reason} for each in plan.left],
+        "variables": dict(plan.variables),
+    }
+
+
+def action_document(action: Action) -> dict[str, Any]:
+    return {
+        "id": action.id, "kind": action.kind, "summary": action.summary, "cures": list(action.cures),
+        "changes": [{"path": each.path, "before": node_document(each.before), "after": node_document(each.after)}
+                    for each in action.changes],
+        "command": action.command,
+    }
+
+
+def node_document(node: Node) -> dict[str, Any] | None:
+    """What is at a path; null where there is nothing."""
+    if node.kind == "absent":
+        return None
+    mode = None if node.mode is None else f"{node.mode:04o}"
+    return {"kind": node.kind, "sha256": node.sha256, "mode": mode, "target": node.target}
+
+
+def applied_document(applied: Applied, *, taken_back: bool) -> dict[str, Any]:
+    """What was changed; `taken_back`: and is as it was again."""
+    return {
+        "repair": applied.number, "folder": applied.folder, "actions": list(applied.actions),
+        "made": list(applied.made), "kept": [{"path": each.path, "copy": each.copy} for each in applied.kept],
+        "processes": [{"pid": each.pid, "command": each.command, "files": list(each.files)}
+                      for each in applied.processes],
+        "taken_back": taken_back,
+    }
+
+
+def verified_document(verified: Verified) -> dict[str, Any]:
+    """The three proofs; `findings` are what is there now."""
+    return {
+        "static": "findings" if verified.findings else "clean",
+        "load": verified.load.verdict if verified.load else "cannot-tell",
+        "kernel": verified.kernel.verdict if verified.kernel else "cannot-tell",
+        "reason": verified.reason,
+        "findings": [finding_document(each) for each in verified.findings],
+        "surprises": [finding_document(each) for each in verified.surprises],
+        "steps": [*steps_of(verified.load), *steps_of(verified.kernel)],
+    }
+
+
+def steps_of(probe: Probe | None) -> list[dict[str, Any]]:
+    return [step_document(each) for each in probe.steps] if probe else []
+
+
+def undone_document(prefix: str, undone: Sequence[Undone]) -> dict[str, Any]:
+    """What was taken back, the last repair first."""
+    return {"prefix": prefix, "undone": [{
+        "repair": each.number, "actions": list(each.actions), "removed": list(each.removed),
+        "restored": list(each.restored), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
+    } for each in undone]}
+
+
+def transactions_document(prefix: str, found: Sequence[Transaction], unfinished: Pending | None) -> dict[str, Any]:
+    """What can be taken back, the last repair first; `unfinished`: one that was stopped in the middle."""
+    return {"prefix": prefix, "repairs": [{
+        "repair": each.number, "folder": each.folder, "started": each.started, "actions": list(each.actions),
+        "made": list(each.made), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
+    } for each in found], "unfinished": asdict(unfinished) if unfinished else None}
