@@ -106,7 +106,7 @@ def shelf_for(world: World) -> Shelf:
 
 
 def plan_of(world: World, shelf: Shelf | None = None, *, method: str = "auto", turned: bool = False,
-            view: View | None = None) -> Plan:
+            view: View | None = None, kernels: bool = False) -> Plan:
     """The plan for a machine; `turned`: of the same findings the other way round."""
     root, shelf = Root(str(world.folder)), shelf or shelf_for(world)
     view = with_hooks(view or world.view(load_libraries()), root)
@@ -115,7 +115,7 @@ def plan_of(world: World, shelf: Shelf | None = None, *, method: str = "auto", t
         diagnosis = replace(diagnosis, findings=diagnosis.findings[::-1])
     with DiskGround(view, root, shelf.fetch) as ground:
         return make_plan(view, diagnosis, ground=ground, places=DiskPlaces(root, view.environment.prefix),
-                         resolve=shelf, method=method)
+                         resolve=shelf, method=method, kernels=kernels)
 
 
 def kinds(plan: Plan) -> tuple[str, ...]:

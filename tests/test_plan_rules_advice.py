@@ -21,7 +21,7 @@ from tests import test_cases_k2 as k2
 from tests import test_cases_k3 as k3
 from tests import test_cases_k5 as k5
 from tests.case_worlds import CHECK_OLD, install_torch, linked, set_device
-from tests.diagnose_machines import running
+from tests.diagnose_machines import NODES, running
 from tests.diagnose_world import World, lib
 from tests.plan_world import advice, cured, kinds, plan_of, whole
 
@@ -30,7 +30,7 @@ def gpu_view(world: World, said: str) -> View:
     """The tree as if it were the running machine, and nvidia-smi said this."""
     root = Root(str(world.folder))
     gpus = merged(tuple(read_gpus(root)), parse_smi(said))
-    return replace(running(world.view(load_libraries()), *gpus, nodes=k5.NODES),
+    return replace(running(world.view(load_libraries()), *gpus, nodes=NODES),
                    archs=lambda path: read_gpu_archs(path, root))
 
 

@@ -8,12 +8,21 @@ from typing import Protocol
 from stackfix.diagnose.situation import Owners, Situation, View
 from stackfix.inspect.environment_records import Environment
 from stackfix.inspect.records import Files
-from stackfix.plan.effect_environment import NO_USER_SITE, with_links, with_scripts, without, without_user_site
+from stackfix.plan.effect_environment import (
+    NO_USER_SITE,
+    PYTHON_PATH,
+    with_kernels,
+    with_links,
+    with_scripts,
+    without,
+    without_sites,
+    without_user_site,
+)
 from stackfix.plan.effect_files import ChangedFiles
 from stackfix.plan.effect_imports import simulate_hooked, tables
 from stackfix.plan.effect_records import Effect, Hooked, Variable
 from stackfix.plan.effect_scripts import scripts_after
-from stackfix.plan.effect_variables import activated
+from stackfix.plan.effect_variables import activated, plain, variables_after
 from stackfix.plan.records import InstallWheel
 
 
@@ -55,6 +64,8 @@ def view_after(view: View, effect: Effect, ground: Ground, *, active: bool = Fal
     environment = with_links(without(laid.environment, effect.gone), effect.links, owners)
     if active:
         environment = with_scripts(environment, scripts_after(view, effect.variables))
+        environment = with_kernels(environment, effect.kernels,
+                                   dict(variables_after(view.situation, effect.variables)))
     situation = replace(view.situation, environment=environment)
     if active:
         situation = in_shell(situation, effect.variables)
@@ -66,6 +77,11 @@ def view_after(view: View, effect: Effect, ground: Ground, *, active: bool = Fal
 def in_shell(situation: Situation, variables: tuple[Variable, ...]) -> Situation:
     """The situation once activation has set the variables."""
     after = activated(situation, variables)
-    if dict(after.machine.variables).get(NO_USER_SITE):
-        return replace(after, environment=without_user_site(after.environment))
-    return after
+    values, environment = dict(after.machine.variables), after.environment
+    if values.get(NO_USER_SITE):
+        environment = without_user_site(environment)
+    if any(each.name == PYTHON_PATH for each in variables):
+        named = {plain(each) for each in values.get(PYTHON_PATH, "").split(":")}
+        environment = without_sites(environment, [each.path for each in environment.sites if each.kind == PYTHON_PATH
+                                                  and each.path not in named])
+    return replace(after, environment=environment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stackfix.inspect.environment_records import (
@@ -15,7 +15,7 @@ from stackfix.inspect.environment_records import (
 )
 from stackfix.plan.effect_records import Linked
 
-NO_USER_SITE = "PYTHONNOUSERSITE"
+NO_USER_SITE, PYTHON_PATH = "PYTHONNOUSERSITE", "PYTHONPATH"
 
 
 def with_links(environment: Environment, links: Sequence[Linked], owners: dict[str, tuple[Owner, ...]]) -> Environment:
@@ -68,9 +68,13 @@ def without(environment: Environment, gone: Collection[str]) -> Environment:
 
 def without_user_site(environment: Environment) -> Environment:
     """What Python sees where PYTHONNOUSERSITE is set: nothing of the user's own site folder."""
-    folders = tuple(each.path for each in environment.sites if each.kind == "user")
+    return without_sites(environment, [each.path for each in environment.sites if each.kind == "user"])
+
+
+def without_sites(environment: Environment, folders: Collection[str]) -> Environment:
+    """What Python sees without some of its site folders."""
     left = without(environment, folders)
-    return replace(left, sites=tuple(each for each in environment.sites if each.kind != "user"))
+    return replace(left, sites=tuple(each for each in environment.sites if each.path not in folders))
 
 
 def with_scripts(environment: Environment, scripts: Sequence[ActivationScript]) -> Environment:
@@ -80,6 +84,14 @@ def with_scripts(environment: Environment, scripts: Sequence[ActivationScript]) 
     paths = {each.path for each in scripts}
     kept = [each for each in environment.activation if each.path not in paths]
     return replace(environment, activation=tuple(sorted([*kept, *scripts], key=order)))
+
+
+def with_kernels(environment: Environment, paths: Collection[str], variables: Mapping[str, str | None]) -> Environment:
+    """Kernels that are started with these variables, too."""
+    kernels = tuple(replace(each, variables=tuple(sorted({**dict(each.variables), **{
+        name: value or "" for name, value in variables.items()}}.items()))) if each.path in paths else each
+        for each in environment.kernels)
+    return replace(environment, kernels=kernels)
 
 
 def order(script: ActivationScript) -> tuple[bool, bool, str]:

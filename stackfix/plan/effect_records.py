@@ -46,13 +46,14 @@ class Effect:
     gone: tuple[str, ...] = ()      # files and folders that are set aside
     variables: tuple[Variable, ...] = ()
     wheels: tuple[InstallWheel, ...] = ()
+    kernels: tuple[str, ...] = ()   # kernel.json files that get the variables, too
 
     def __bool__(self) -> bool:
-        return bool(self.hooks or self.links or self.gone or self.variables or self.wheels)
+        return bool(self.hooks or self.links or self.gone or self.variables or self.wheels or self.kernels)
 
     def kinds(self) -> tuple[str, ...]:
         """Kinds of the actions that it takes, the smallest first."""
-        there = {"preload-hook": self.hooks, "relink": self.links, "write-activation": self.variables,
+        there = {"preload-hook": self.hooks, "relink": self.links, "write-activation": self.variables or self.kernels,
                  "remove-shadow": self.gone, "install": self.wheels}
         return tuple(kind for kind in RANKS if there.get(kind))
 
@@ -62,11 +63,12 @@ class Effect:
                       links=self.links if kind == "relink" else (),
                       gone=self.gone if kind == "remove-shadow" else (),
                       variables=self.variables if kind == "write-activation" else (),
+                      kernels=self.kernels if kind == "write-activation" else (),
                       wheels=self.wheels if kind == "install" else ())
 
     def paths(self) -> int:
         """How many places it changes: what decides between plans of one rank."""
-        return bool(self.hooks) + len(self.links) + len(self.gone) + bool(self.variables)
+        return bool(self.hooks) + len(self.links) + len(self.gone) + bool(self.variables) + len(self.kernels)
 
     def cost(self) -> tuple[int, int, int]:
         """What plans are compared by: the largest kind, then wheels, then paths."""
@@ -78,7 +80,8 @@ class Effect:
         return Effect(
             hooks=merged(self.hooks, other.hooks),
             links=merged((each for each in self.links if each.path not in linked), other.links),
-            gone=merged(self.gone, other.gone), variables=joined_variables(self.variables, other.variables),
+            gone=merged(self.gone, other.gone), kernels=merged(self.kernels, other.kernels),
+            variables=joined_variables(self.variables, other.variables),
             wheels=(*(each for each in self.wheels if each.project not in projects), *other.wheels),
         )
 

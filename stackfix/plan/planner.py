@@ -20,24 +20,29 @@ from stackfix.plan.planner_actions import actions_of
 from stackfix.plan.planner_check import Check
 from stackfix.plan.planner_search import Search
 from stackfix.plan.records import RANKS, Action, Left, Plan
-from stackfix.plan.rules import METHODS
+from stackfix.plan.rules import METHODS, Means
+from stackfix.plan.rules_activation import own_kernels
 from stackfix.plan.simulate import Simulation
 
 CONDA = re.compile(r"(?:^|\s)conda (?:install|remove|update) ")
 
 
 def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Places, resolve: Choices,
-              method: str = "auto") -> Plan:
+              method: str = "auto", kernels: bool = False) -> Plan:
     """The smallest plan that cures all that can be cured in the prefix by this method, simulated as a whole.
 
-    The same findings in whatever order give the same plan. Raises BadInput for a method that is none.
+    The same findings in whatever order give the same plan. With `kernels` the variables of activation go into the
+    prefix's kernel.json files, too. Raises BadInput for a method that is none.
     """
     if method not in METHODS:
         raise BadInput(f"--method {method}", "is no method", f"name one of {', '.join(METHODS)}")
     findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each)]
     simulation = Simulation(view, diagnosis, ground)
-    search = Search(simulation, resolve, method, Check(view, ground, places, simulation).why_not)
+    means = Means(method=method, kernels=kernels)
+    search = Search(simulation, resolve, means, Check(view, ground, places, simulation).why_not)
     effect = search.run(each for each in findings if each.repairable)
+    if kernels and effect.variables:
+        effect = effect.joined(Effect(kernels=own_kernels(view)))
     actions = numbered(credited(view, effect, places, simulation, findings))
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
     return Plan(

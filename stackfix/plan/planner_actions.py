@@ -9,8 +9,10 @@ from stackfix.diagnose.install_lines import install_line, reinstall
 from stackfix.diagnose.situation import View
 from stackfix.plan.effect_imports import tables
 from stackfix.plan.effect_records import Effect, Hooked
+from stackfix.plan.effect_variables import variables_after
 from stackfix.plan.effect_world import Places
 from stackfix.plan.hook import hook_steps
+from stackfix.plan.kernel import kernel_steps
 from stackfix.plan.names_paths import folder_of, inside
 from stackfix.plan.planner_activation import activation_action
 from stackfix.plan.planner_changes import ABSENT, changes_of, needed_steps
@@ -33,7 +35,9 @@ def actions_of(view: View, effect: Effect, places: Places, *, after: View,
     if effect.links:
         yield effect.only("relink"), link_action(view, effect, places)
     if effect.variables:
-        yield effect.only("write-activation"), activation_action(view, effect.variables, places)
+        yield Effect(variables=effect.variables), activation_action(view, effect.variables, places)
+    for path in effect.kernels:
+        yield Effect(kernels=(path,), variables=effect.variables), kernel_action(view, path, effect, places)
     for path in effect.gone:
         yield Effect(gone=(path,)), made("remove-shadow", f"Set {path} aside, which no package has; it is kept",
                                          (SetAside(path=inside(view, path)),), places)
@@ -86,6 +90,14 @@ def link_action(view: View, effect: Effect, places: Places) -> Action:
     links = {inside(view, path): inside(view, target) for path, target in ends.items()}
     shown = ", ".join(f"{path} -> {posixpath.basename(target)}" for path, target in links.items())
     return made("relink", f"Link {shown}", relink_steps(links), places)
+
+
+def kernel_action(view: View, path: str, effect: Effect, places: Places) -> Action:
+    """The variables in the env block of one kernel. Raises BadInput where the file is no kernel.json."""
+    file, variables = inside(view, path), dict(variables_after(view.situation, effect.variables))
+    node = places.node(file)
+    steps = kernel_steps(file, places.text(file) or "", variables, node.mode or 0o644)
+    return made("write-activation", f"Give {', '.join(variables)} to the notebooks of {file}", steps, places)
 
 
 def install_action(view: View, wheel: InstallWheel) -> Action:

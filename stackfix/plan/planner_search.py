@@ -8,7 +8,7 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, key_of
-from stackfix.plan.rules import Refusals, candidates
+from stackfix.plan.rules import Means, Refusals, candidates
 from stackfix.plan.simulate import Simulation
 
 DEPTH = 4                       # findings in a row that a cure may uncover
@@ -17,12 +17,12 @@ TOLD = frozenset({"SF601", "SF602", "SF603"})
 
 
 class Search:
-    """Looks for the plan of one environment. `method`: one of rules.METHODS."""
+    """Looks for the plan of one environment."""
 
-    def __init__(self, simulation: Simulation, choices: Choices, method: str,
+    def __init__(self, simulation: Simulation, choices: Choices, means: Means,
                  why_unwritten: Callable[[Effect], str | None]) -> None:
         """`why_unwritten`: why an effect cannot be written down as actions; None where it can."""
-        self.simulation, self.choices, self.method, self.why_unwritten = simulation, choices, method, why_unwritten
+        self.simulation, self.choices, self.means, self.why_unwritten = simulation, choices, means, why_unwritten
         self.refusals = Refusals()
         self.tried: dict[Key, list[str]] = {}       # what did not do, in words
 
@@ -38,7 +38,7 @@ class Search:
         """The effect joined with the first candidate that cures a finding, and with what that uncovers in turn."""
         before, told = self.simulation.outcome(effect), None
         view = before.view if key_of(finding) in before.plain else before.active_view
-        for candidate in candidates(view, finding, self.method, self.choices, self.refusals):
+        for candidate in candidates(view, finding, self.means, self.choices, self.refusals):
             joined = effect.joined(candidate)
             if joined == effect or self.simulation.left <= 0:
                 continue
@@ -118,4 +118,5 @@ def minus(effect: Effect, part: Effect) -> Effect:
         links=tuple(each for each in effect.links if each not in part.links),
         gone=tuple(each for each in effect.gone if each not in part.gone),
         variables=tuple(each for each in effect.variables if each not in part.variables),
-        wheels=tuple(each for each in effect.wheels if each not in part.wheels))
+        wheels=tuple(each for each in effect.wheels if each not in part.wheels),
+        kernels=tuple(each for each in effect.kernels if each not in part.kernels))

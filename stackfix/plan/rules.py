@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
-from stackfix.plan.rules_activation import by_activation
+from stackfix.plan.rules_activation import by_activation, by_kernels
 from stackfix.plan.rules_hook import by_hook
 from stackfix.plan.rules_install import wants
 from stackfix.plan.rules_links import by_links, by_links_and_path
@@ -43,15 +44,25 @@ class Refusals:
         return tuple(self._reasons.get(code, ()))
 
 
-def candidates(view: View, finding: Finding, method: str, choices: Choices, refusals: Refusals) -> Iterator[Effect]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What may be done."""
+
+    method: str                     # one of METHODS
+    kernels: bool = False           # variables may be written into the prefix's kernel.json files
+
+
+def candidates(view: View, finding: Finding, means: Means, choices: Choices, refusals: Refusals) -> Iterator[Effect]:
     """What could cure a finding, by rank; each once."""
-    tried = {Effect()}
-    for rule in METHODS[method]:
+    tried, rules = {Effect()}, METHODS[means.method]
+    if means.kernels and by_activation in rules:
+        rules = (*rules, by_kernels)
+    for rule in rules:
         for effect in rule(view, finding):
             if effect not in tried:
                 tried.add(effect)
                 yield effect
-    for option in wants(view, finding) if method in INSTALLING else ():
+    for option in wants(view, finding) if means.method in INSTALLING else ():
         offers = choices.offers(option)
         if offers.reason is not None:
             refusals.note(finding.code, offers.reason)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from stackfix.diagnose.finding_records import Finding
-from stackfix.diagnose.plumbing import elements, find_broad_paths
+from stackfix.diagnose.plumbing import elements, find_broad_paths, needed_libraries, runs_here
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD
 from stackfix.diagnose.situation import View
 from stackfix.inspect.records import ElfObject, FileAt
-from stackfix.plan.effect_environment import NO_USER_SITE
+from stackfix.plan.effect_environment import NO_USER_SITE, PYTHON_PATH
 from stackfix.plan.effect_records import Effect, Linked, Variable
 from stackfix.plan.names_paths import folder_of, is_broad, is_inside, relative
 from stackfix.plan.rules_seen import behind, beside, lost
@@ -24,13 +24,39 @@ FOR_ELEMENTS = frozenset({"SF101", "SF302", "SF803", "SF804", "SF903", "SF1102"}
 def by_activation(view: View, finding: Finding) -> Iterator[Effect]:
     """Few folders first, else the bad element out."""
     if finding.code == "SF704":
-        yield Effect(variables=(Variable(name=NO_USER_SITE, value="1"),))
+        yield from without_site(view, finding)
     if finding.code == "SF1103":
         yield Effect(variables=(Variable(name=LIBRARY_PATH, without=("",)),))
     if finding.code in FOR_PATH and finding.culprit.variable != PRELOAD:
         yield from folders_first(view, finding)
     if finding.code in FOR_ELEMENTS:
         yield from without_element(view, finding)
+
+
+def without_site(view: View, finding: Finding) -> Iterator[Effect]:
+    """The user's own site folder switched off, or the folder taken out of PYTHONPATH."""
+    if finding.culprit.variable != PYTHON_PATH:
+        yield Effect(variables=(Variable(name=NO_USER_SITE, value="1"),))
+        return
+    path = finding.winner or finding.culprit.path or ""
+    bad = tuple(each.path for each in view.environment.sites
+                if each.kind == PYTHON_PATH and (path == each.path or path.startswith(f"{each.path}/")))
+    if bad:
+        yield Effect(variables=(Variable(name=PYTHON_PATH, without=bad),))
+
+
+def by_kernels(view: View, finding: Finding) -> Iterator[Effect]:
+    """The folders that a notebook lacks, in the kernel.json files of the prefix; activation names them, too."""
+    kernels = own_kernels(view)
+    folders = tuple(dict.fromkeys(posixpath.normpath(each[0]) for each in needed_libraries(view) if each[0]))
+    if finding.code == "SF1104" and kernels and folders:
+        yield Effect(kernels=kernels, variables=(Variable(name=LIBRARY_PATH, first=folders),))
+
+
+def own_kernels(view: View) -> tuple[str, ...]:
+    """The kernel.json files of the prefix that start its Python."""
+    return tuple(sorted(each.path for each in view.environment.kernels
+                        if is_inside(view, each.path) and runs_here(view, each)))
 
 
 def folders_first(view: View, finding: Finding) -> Iterator[Effect]:
