@@ -20,10 +20,12 @@ class FakeTorchBook:
     """A book that knows which minors there are, and none of their names."""
 
     known: tuple[str, ...] = MINORS
+    patches: tuple[str, ...] = ()       # of each minor, beside its newest, which is "1"
 
     @property
     def releases(self) -> tuple[BookRelease, ...]:
-        return tuple(BookRelease(minor=minor, version=f"{minor}.1", file="", sha256="", string_abi="old", patches=())
+        return tuple(BookRelease(minor=minor, version=f"{minor}.1", file="", sha256="", string_abi="old",
+                                 patches=tuple(f"{minor}.{patch}" for patch in self.patches))
                      for minor in self.known)
 
     def minors(self, name: str) -> tuple[str, ...]:

@@ -45,6 +45,12 @@ def test_a_row_is_a_wheel() -> None:
     assert (third.torch, third.cuda, third.declares) == ((), (), "*")
 
 
+def test_a_single_release_stands_for_itself_and_a_minor_for_each_patch() -> None:
+    found, = parse_judged_wheels(text({**ROW, "torch": "2.9.1 2.10 2.13", "disproved": "2.9"}), "x.tsv")
+    assert [found.loads(each) for each in ("2.9.0", "2.9.1", "2.10.0", "2.10.7", "2.1.0", "2.13.0")] == [
+        False, True, True, True, False, True]
+
+
 def test_what_is_written_is_what_is_read() -> None:
     whole = text(ROW, OLDER, OTHER)
     assert render_judged_wheels(parse_judged_wheels(whole, "x.tsv")) == whole

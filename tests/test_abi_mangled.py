@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from stackfix.abi.mangled import demangle, neutral
+from stackfix.abi.mangled import demangle, function_of, neutral
 from stackfix.abi.mangled_emit import emit, sequence
 from stackfix.abi.mangled_nodes import NotMangledError
 from stackfix.abi.mangled_parse import parse
@@ -94,6 +94,24 @@ def test_own_key(name: str) -> None:
 @pytest.mark.parametrize(("name", "text"), [*READABLE.items(), *BETTER.items()])
 def test_readable(name: str, text: str) -> None:
     assert demangle(name) == text
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("_ZN3c104cuda9SetDeviceEi", "c10::cuda::SetDevice"),
+    ("_ZNK3c1017SymbolicShapeMeta18init_is_contiguousEv", "c10::SymbolicShapeMeta::init_is_contiguous"),
+    ("_ZN2at6native10ldexp_stubE", "at::native::ldexp_stub"),
+    ("_ZN3c106detail19maybe_wrap_dim_slowIlEET_S2_S2_b", "long c10::detail::maybe_wrap_dim_slow<long>"),
+    ("_ZNKR1a1fEPFvRA2_iE", "a::f"),
+    ("_ZN3c106SymIntpLERKS0_", "c10::SymInt::operator+="),
+    ("_ZN1aclEi", "a::operator()"),
+    ("_Z1fPFivE", "f"),
+    ("_ZN1a1fEi.isra.0", "a::f"),
+    ("torch_new_name", None),
+    ("_Z", None),
+])
+def test_up_to_the_parameters(name: str, text: str | None) -> None:
+    assert function_of(name) == text
+
 
 
 @pytest.mark.parametrize(("name", "text"), [

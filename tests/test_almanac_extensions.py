@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.abi.judged import open_judged_wheels
+from stackfix.abi.judged import open_judged_wheels, parse_judged_wheels, render_judged_wheels
 from stackfix.abi.records import BookRelease, JudgedWheel, PatchException
 from stackfix.almanac import extensions
 from stackfix.almanac.extensions_files import compiled_files, machine_of
@@ -17,6 +17,7 @@ from stackfix.almanac.store import write_kept
 from stackfix.errors import BadInput
 
 OLD, NEW = "_ZN3c104cuda9SetDeviceEi", "_ZN3c104cuda9SetDeviceEa"
+FORMER = "_ZN3c106formerEv"
 EVER = "_ZN3c105ErrorC1Ev"
 HELPER = "_ZN5torch4mine6helperEv"
 
@@ -55,6 +56,28 @@ def test_a_judged_wheel_has_what_its_symbols_and_its_metadata_say() -> None:
     assert judge(tables, Book()) == JudgedWheel(
         package="some", version="1.0", file="some-1.0-cp311-cp311-manylinux_2_28_x86_64.whl", sha256="a" * 64,
         torch=("2.1", "2.2"), string_abi=None, cuda=(12,), declares=">=2.1", disproved=("2.3",), because=(OLD,))
+
+
+@pytest.mark.parametrize(("exported", "wanted", "declares", "able", "disproved"), [
+    (True, EVER, "==2.2.0", ("2.1", "2.2", "2.3"), ()),
+    (True, FORMER, "==2.2.0", ("2.2.0",), ()),          # that only this patch has
+    (True, FORMER, "==2.2.1", ("2.2.0",), ("2.2",)),
+    (True, FORMER, ">=2.2", ("2.2.0",), ("2.3",)),
+    (False, OLD, "==2.2.0", ("2.1", "2.2.1"), ("2.2",)),        # that only this patch lacks
+    (False, OLD, "==2.2.1", ("2.1", "2.2.1"), ()),
+    (False, OLD, ">=2.2", ("2.1", "2.2.1"), ("2.3",)),
+])
+def test_each_patch_is_judged_by_itself(
+    *, exported: bool, wanted: str, declares: str, able: tuple[str, ...], disproved: tuple[str, ...],
+) -> None:
+    class Patched(Book):
+        def exceptions(self, version: str) -> tuple[PatchException, ...]:
+            key = FORMER if exported else OLD
+            return (PatchException(version=version, key=key, exported=exported),) if version == "2.2.0" else ()
+
+    found = judge(wheel(library("some/a.so", wanted), requires=(f"torch{declares}",)), Patched())
+    assert (found.torch, found.disproved) == (able, disproved)
+    assert parse_judged_wheels(render_judged_wheels([found]), "x.tsv") == (found,)
 
 
 def test_nothing_is_disproved_where_nothing_is_declared() -> None:
@@ -105,7 +128,15 @@ FILE = "a-1-cp311-cp311-manylinux1_x86_64.whl"
     (("torch",), "*"), (("torchvision==0.1", "numpy"), None), (("torch==2 ; extra == 'x'",), None),
     (("torch<2 ; python_version < '3.9'", "torch>=2 ; python_version >= '3.9'"), ">=2"),
     (("torch==2.1 ; platform_machine == 'aarch64'",), None), (("Torch >= 2.1 ; sys_platform == 'linux'",), ">=2.1"),
-    (("torch (>=1.13.1", "torch<3"), "<3"),
+    (("torch (>=1.13.1", "torch<3"), "<3,>=1.13.1"), (("torch[opt]>=2.9", "torch<3"), "<3,>=2.9"),
+    (("torch>=two",), None), (("torch==2.1 ; sys_platform == 'darwin'", "torch>=2.2 ; extra == 'x'"), None),
+    (("torch==2.1 ; platform_release >= '5'",), None), (("torch==2.1 ; platform_release > '5'",), None),
+    (("torch==2.1 ; platform_release == 'a' and platform_version == 'b'",), None),
+    (("torch==2.1 ; platform_machine != 'aarch64' or 'tegra' not in platform_release",
+      "torch==2.0 ; platform_machine == 'aarch64' and 'tegra' in platform_release"), "==2.1"),
+    (("torch==2.1 ; 'tegra' not in platform_release",), None), (("torch==2.1 ; platform_release < '5'",), None),
+    (("torch==2.1 ; colour == 'red'", "torch<3"), None),
+    (("torch ; sys_platform == 'linux'",), "*"), (("torch-npu==2.1", "torch.x==2"), None),
 ])
 def test_what_is_declared(requires: tuple[str, ...], declares: str | None) -> None:
     assert declared_torch(requires, FILE) == declares
@@ -117,7 +148,7 @@ def test_what_is_declared(requires: tuple[str, ...], declares: str | None) -> No
     ("==2.*", ("2.1", "2.2", "2.3")),
 ])
 def test_minors_that_a_declaration_admits(declares: str | None, minors: tuple[str, ...]) -> None:
-    assert admitted(declares, Book.releases) == minors
+    assert tuple(admitted(declares, Book.releases)) == minors
 
 
 @pytest.fixture

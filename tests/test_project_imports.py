@@ -18,7 +18,7 @@ PACKAGE = ROOT / "stackfix"
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
 
 # What a stage imports beside `stackfix`, `stackfix.errors` and its own modules: earlier stages' records, and a few pure
-# functions over them (matrix.query, the checks of one value in request). Data flows down this table.
+# functions over them (matrix.query, readable names of symbols, the checks of one value in request). Data flows down.
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "matrix": frozenset(),
@@ -36,7 +36,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "apply": frozenset({"plan.records", "inspect.places", "inspect.plain", "sync"}),
     "verify": frozenset({"plan.records", "inspect.plain", "inspect.environment_records"}),
     "request": frozenset({"matrix.records", "resolve.records"}),
-    "resolve": frozenset({"abi.records", "matrix.records", "matrix.query", "sources.records", "sources.errors"}),
+    "resolve": frozenset({"abi.records", "abi.mangled", "matrix.records", "matrix.query", "sources.records",
+                          "sources.errors"}),
     "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
                          "resolve.records", "write.records", "abi.records", "abi.host", "abi.fit_minors",

@@ -28,7 +28,7 @@ from tests.resolve_world import (
     rule,
     sha,
 )
-from tests.symbol_books import books, judged_wheel
+from tests.symbol_books import FakeTorchBook, books, judged_wheel
 from tests.test_resolve_explain import facts, named
 
 TAG = "cp310-cp310-manylinux_2_17_x86_64"
@@ -77,6 +77,26 @@ def test_asked_for_exactly_the_answer_is_no(tmp_path: Path) -> None:
     assert any(offer.change.startswith("audio==1.0 in place of") for offer in error.nearest)
 
 
+def test_symbols_are_told_for_readers_and_the_first_as_the_file_has_it(tmp_path: Path) -> None:
+    names = ("_ZN3c104cuda9SetDeviceEi", "_ZNK3c1017SymbolicShapeMeta18init_is_contiguousEv", "torch_new_name")
+    known = read(tmp_path, audio("2.4", because=names))
+    error = refusal(asked("audio==2.0", torch="==2.3.1"), world(), matrix=OPEN, books=known)
+    assert facts(error).endswith(
+        "its symbols can load with torch 2.4 only: c10::cuda::SetDevice (_ZN3c104cuda9SetDeviceEi),"
+        " c10::SymbolicShapeMeta::init_is_contiguous, torch_new_name")
+
+
+def test_only_symbols_that_this_torch_lacks_are_told(tmp_path: Path) -> None:
+    class Knowing(FakeTorchBook):
+        def minors(self, name: str) -> tuple[str, ...]:
+            return ("2.2", "2.3", "2.4") if name == "_ZN3c104cuda9SetDeviceEi" else ()
+
+    known = replace(read(tmp_path, audio("2.4", because=("_ZN3c104cuda9SetDeviceEi", "torch_new_name"))),
+                    torch=Knowing())
+    error = refusal(asked("audio==2.0", torch="==2.3.1"), world(), matrix=OPEN, books=known)
+    assert facts(error).endswith("can load with torch 2.4 only: torch_new_name")
+
+
 def test_a_rule_that_says_the_same_is_told_with_the_symbols(tmp_path: Path) -> None:
     matrix = replace(OPEN, rules=(rule("audio", "==2.0", "torch>=2.4"), *MATRIX.rules))
     error = refusal(asked("audio==2.0", torch="==2.3.1"), world(), matrix=matrix, books=read(tmp_path, audio("2.4")))
@@ -106,11 +126,22 @@ def test_of_a_torch_that_was_not_read_nothing_is_said(tmp_path: Path) -> None:
     assert pins(lock(asked("audio", torch="==2.3.1"), world(), matrix=OPEN, books=known))["audio"] == "2.0"
 
 
-def test_of_an_older_patch_only_what_was_disproved(tmp_path: Path) -> None:
-    request = asked("audio", torch="==2.3.0")
-    for disproved, version in (((), "2.0"), (("2.3",), "1.0")):
-        known = read(tmp_path, audio("2.4", disproved=disproved))
-        assert pins(lock(request, world(), matrix=OPEN, books=known))["audio"] == version
+@pytest.mark.parametrize(("torch", "able", "version"), [
+    ("2.3.1", "2.3", "2.0"), ("2.3.0", "2.3", "2.0"), ("2.3.0", "2.2 2.4", "1.0"),
+    ("2.3.1", "2.3.0 2.4", "1.0"), ("2.3.0", "2.3.0 2.4", "2.0"),      # the newest patch lacks what an older one has
+    ("2.3.0", "2.3.1", "1.0"), ("2.3.1", "2.3.1", "2.0"),
+])
+def test_each_patch_is_judged_by_itself(torch: str, able: str, version: str, tmp_path: Path) -> None:
+    known = replace(read(tmp_path, audio(able)), torch=FakeTorchBook(patches=("0",)))
+    found = lock(asked("audio", torch=f"=={torch}"), world(), matrix=OPEN, books=known)
+    assert pins(found)["audio"] == version
+    if torch == "2.3.1" and version == "1.0":
+        assert any("its symbols can load with torch 2.4 and 2.3.0 only" in note for note in found.notes)
+
+
+def test_of_a_patch_that_was_not_read_nothing_is_said(tmp_path: Path) -> None:
+    known = read(tmp_path, audio("2.4"))
+    assert pins(lock(asked("audio", torch="==2.3.0"), world(), matrix=OPEN, books=known))["audio"] == "2.0"
 
 
 def others(tmp_path: Path, *verdicts: str, machine: str = "x86_64") -> Lock:

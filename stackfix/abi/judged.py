@@ -6,7 +6,8 @@ UTF-8 lines of ten columns with a tab between them; first of all a line with the
     version     with its local version
     file        wheel file name
     sha256      of the wheel
-    torch       torch minors that it can load with by its symbols, oldest first, a space between them; `-`: none known
+    torch       torch minors that it can load with by its symbols, with each of their patches, oldest first, a space
+                between them; single releases of minors where only some patches do: `2.3 2.4.0`; `-`: none known
     string_abi  std::string of its torch-owned names: `old`, `new`, `both`; `-` where none speaks of it
     cuda        CUDA majors of the libraries that it is linked against; `-`: none
     declares    what its metadata require of torch: `>=2.11`; `*`: torch, whatever its version; `-`: nothing
@@ -38,7 +39,7 @@ PATTERNS = {
     "version": re.compile(r"[0-9][0-9a-z.!]*(?:\+[0-9a-z.]+)?"),
     "file": re.compile(r"[A-Za-z0-9_.+!]+(?:-[A-Za-z0-9_.+!]+){4,5}\.whl"),
     "sha256": re.compile(r"[0-9a-f]{64}"),
-    "torch": re.compile(r"-|[0-9]{1,4}\.[0-9]{1,4}(?: [0-9]{1,4}\.[0-9]{1,4})*"),
+    "torch": re.compile(r"-|[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}(?: [0-9]{1,4}(?:\.[0-9]{1,4}){1,2})*"),
     "string_abi": re.compile(r"-|old|new|both"),
     "cuda": re.compile(r"-|[0-9]{1,4}(?: [0-9]{1,4})*"),
     "declares": re.compile(r"-|\*|(?:[=<>!~]=?=?[0-9][0-9a-z.!+*]*)(?:,[=<>!~]=?=?[0-9][0-9a-z.!+*]*)*"),
@@ -57,6 +58,11 @@ class ReadWheels:
         for each in self.wheels:
             packages.setdefault(each.package, []).append(each)
         self._packages: Mapping[str, tuple[JudgedWheel, ...]] = {name: tuple(each) for name, each in packages.items()}
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """All packages of which a wheel was read, by name."""
+        return tuple(sorted(self._packages))
 
     def wheel(self, sha256: str) -> JudgedWheel | None:
         """By the hash of the file."""

@@ -13,6 +13,7 @@ from stackfix.abi.mangled_nodes import NotMangledError
 from stackfix.abi.mangled_parse import parse
 from stackfix.abi.mangled_text import text_of
 
+AFTER_PARAMETERS = re.compile(r"(?: const| volatile| restrict| &&?)*(?: \[clone .*\])?")
 NEW = re.compile(r"7__cxx11|B5cxx11")
 
 
@@ -28,6 +29,20 @@ def neutral(name: str) -> str:
         return f"_Z{emit(tree, old=True)}{suffix}"
     except (NotMangledError, RecursionError):
         return name
+
+
+def function_of(name: str) -> str | None:
+    """What `demangle` gives, up to the parameters: "c10::cuda::SetDevice" of "c10::cuda::SetDevice(int)"."""
+    text = demangle(name)
+    end = text.rfind(")") if text is not None else -1
+    if text is None or end < 0 or AFTER_PARAMETERS.fullmatch(text, end + 1) is None:
+        return text             # of an object there are none
+    depth = 0
+    for place in range(end, 0, -1):
+        depth += (text[place] == ")") - (text[place] == "(")
+        if not depth:
+            return text[:place]
+    return text
 
 
 def demangle(name: str) -> str | None:

@@ -284,16 +284,25 @@ class JudgedWheel:
     version: str                    # "2.11.1", with its local version
     file: str                       # wheel file name
     sha256: str
-    torch: tuple[str, ...]          # minors it can load with; (): none that is known
+    torch: tuple[str, ...]          # minors of which it can load with every patch; single releases ("2.4.0") of others
     string_abi: str | None
     cuda: tuple[int, ...]
     declares: str | None            # what its metadata requires of torch: ">=2.11"
     disproved: tuple[str, ...]      # minors that it declares and cannot load with
     because: tuple[str, ...] = ()   # names that disprove, as the file has them: ("torch_new_stable_ivalue",)
 
+    def loads(self, version: str) -> bool:
+        """Whether a release that was read ("2.4.0") has all its names, whatever its std::string."""
+        return version in self.torch or ".".join(version.split(".")[:2]) in self.torch
+
 
 class JudgedWheels(Protocol):
     """Extension wheels that were read."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """All packages of which a wheel was read, by name."""
+        ...
 
     def wheel(self, sha256: str) -> JudgedWheel | None:
         """By the hash of the file."""

@@ -10,6 +10,7 @@ TORCH = re.compile(r"torch(?:\[[^\]]*\])?(?:\(?((?:===?|~=|!=|<=|>=|<|>)[^)]*)\)
 AT_AN_ADDRESS = re.compile(r"torch(?:\[[^\]]*\])?@", re.IGNORECASE)
 EXTRA_ALONE = re.compile(r"\s*\(?\s*extra\s*==\s*['\"][^'\"]*['\"]\s*\)?\s*")
 NOT_KNOWN = re.compile(r"\b(?:platform_release|platform_version|implementation_version)\b")
+QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 PYTHONS = tuple(f"3.{minor}" for minor in range(7, 17))     # that torch ever was for, or will soon be
 ABI = re.compile(r"(?P<kind>cp|pp)(?P<major>\d)(?P<minor>\d{1,2})t?")
 MACHINES = {"i386": "i686", "arm": "armv7l", "ppc64": "ppc64le", "riscv": "riscv64"}    # ELF's name to the kernel's
@@ -65,14 +66,22 @@ def holds(marker: str, places: Iterable[Where]) -> bool | None:
     """Whether a marker holds without an extra; None where it does in some of the places, or where nobody can tell."""
     from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 
-    if NOT_KNOWN.search(marker):
+    unknown = set(NOT_KNOWN.findall(marker))
+    if len(unknown) > 1:
         return None
     try:
         parsed = Marker(marker)
-        answers = {parsed.evaluate(dict(each)) for each in places}
+        answers = {parsed.evaluate({**each, **dict.fromkeys(unknown, value)})
+                   for each in places for value in (contrasts(marker) if unknown else ("",))}
     except (ValueError, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
         return None
     return answers.pop() if len(answers) == 1 else None
+
+
+def contrasts(marker: str) -> set[str]:
+    """Values for which each comparison with a text of the marker comes out both ways."""
+    texts = {first or second for first, second in QUOTED.findall(marker)}
+    return {"", "~", "0", *texts, *(f"{each}.1" for each in texts)}
 
 
 __all__ = ["torch_required"]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from stackfix.abi.facts_libraries import cuda_majors, needed_of
-from stackfix.abi.records import BookRelease, Deciding, JudgedWheel, TorchBook
-from stackfix.abi.torch_range import minor_of, torch_range
+from stackfix.abi.records import BookRelease, Deciding, JudgedWheel, TorchBook, TorchRange
+from stackfix.abi.torch_range import torch_range
+from stackfix.abi.torch_required import torch_required
 from stackfix.almanac.extensions_files import compiled_files, machine_of
 from stackfix.almanac.records import WheelTables
 from stackfix.errors import BadInput
 
-if TYPE_CHECKING:
-    from packaging.markers import Marker
-
 PYTHON = re.compile(r"-cp(\d)(\d+)-cp\1\2")       # not "cp39-abi3": that is a floor
+NUMBER = re.compile(r"\d+")
 MOST_LETTERS = 200              # of a symbol that is told
+TORCH = re.compile(r"torch(?![A-Za-z0-9._-])", re.IGNORECASE)
+ASSUMED = "3.11"                # the Python of a wheel for several, whose wheels --add takes
 ANY = "*"                       # torch is required, whatever its version
 
 
@@ -28,15 +28,27 @@ def judge(tables: WheelTables, book: TorchBook) -> JudgedWheel:
     if found is None or not found.asked:
         raise BadInput(tables.wheel.file, "none of its files asks anything of torch", "Take it out of the manifest.")
     declares = declared_torch(tables.requires, tables.wheel.file)
-    single = {minor_of(version) for version in found.patches}
     return JudgedWheel(
         package=tables.wheel.package, version=tables.wheel.version, file=tables.wheel.file, sha256=tables.wheel.sha256,
-        torch=found.minors, string_abi=found.string_abi, cuda=cuda_majors(needed_of(file.elf for file in files)),
-        declares=declares,
-        disproved=tuple(minor for minor in admitted(declares, book.releases) if minor not in {*found.minors, *single}),
+        torch=tuple(able(found, book.releases)), string_abi=found.string_abi,
+        cuda=cuda_majors(needed_of(file.elf for file in files)), declares=declares,
+        disproved=tuple(minor for minor, versions in admitted(declares, book.releases).items()
+                        if not any(map(found.loads, versions))),
         because=tuple(dict.fromkeys(
             (*shortest(found.unknown), *shortest(found.floor), *shortest(found.ceiling)))),
     )
+
+
+def able(found: TorchRange, releases: Iterable[BookRelease]) -> Iterator[str]:
+    """Minors of which every patch has all that is asked for; of the others, the releases that have."""
+    for release in releases:
+        patches = sorted((release.version, *release.patches), key=by_number)
+        fitting = [version for version in patches if found.loads(version)]
+        yield from [release.minor] if fitting == patches else fitting
+
+
+def by_number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, NUMBER.findall(version)))
 
 
 def shortest(reasons: Sequence[Deciding]) -> tuple[str, ...]:
@@ -46,42 +58,41 @@ def shortest(reasons: Sequence[Deciding]) -> tuple[str, ...]:
 
 
 def declared_torch(requires: Iterable[str], file: str) -> str | None:
-    """What the metadata of a wheel require of torch: ">=2.11"; "*": torch without a version, None: no torch."""
-    from packaging.requirements import InvalidRequirement, Requirement
+    """What the metadata of a wheel require of torch where it is for: ">=2.11"; "*": torch without a version.
 
-    clauses, found = set[str](), False
-    for line in requires:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:      # old metadata have lines that no installer takes
-            continue
-        if requirement.name.lower() == "torch" and applies(requirement.marker, file):
-            found = True
-            clauses |= {str(each) for each in requirement.specifier}
-    return (",".join(sorted(clauses)) or ANY) if found else None
+    None: no torch, or only where it cannot be told whether that is there.
+    """
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    lines = [line for line in requires if TORCH.match(line)]
+    try:
+        specifier = SpecifierSet(asked_of(lines, file) or "")
+    except InvalidSpecifier:        # old metadata have lines that no installer takes
+        return None
+    if specifier:
+        return ",".join(sorted(map(str, specifier)))
+    at_all = asked_of([f"torch>=0;{line.partition(';')[2]}" for line in lines], file)
+    return ANY if at_all and asked_of(lines, file) == "" else None
 
 
-def applies(marker: Marker | None, file: str) -> bool:
-    """Whether a requirement holds where the wheel of this name is for, whatever this runs on; no extra asked for."""
+def asked_of(lines: Iterable[str], file: str) -> str | None:
+    """The specifier of these lines where the wheel of this name is for, as `torch_required` gives it."""
     python = PYTHON.search(file)
-    minor = f"{python[1]}.{python[2]}" if python else "3.11"
-    return marker is None or marker.evaluate({
-        "extra": "", "sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_release": "",
-        "platform_version": "", "platform_machine": machine_of(file), "python_version": minor,
-        "python_full_version": f"{minor}.0", "implementation_name": "cpython", "implementation_version": f"{minor}.0",
-        "platform_python_implementation": "CPython"})
+    machine = machine_of(file)
+    return torch_required(lines, (), None, () if machine == "any" else (machine,),
+                          f"{python[1]}.{python[2]}" if python else ASSUMED)
 
 
-def admitted(declares: str | None, releases: Sequence[BookRelease]) -> tuple[str, ...]:
-    """Minors of which at least one release is admitted. A pin's local version says which build, not which release."""
+def admitted(declares: str | None, releases: Sequence[BookRelease]) -> dict[str, tuple[str, ...]]:
+    """The releases that are admitted, by minor. A pin's local version says which build, not which release."""
     from packaging.specifiers import SpecifierSet
 
     if declares is None:
-        return ()
+        return {}
     clauses = () if declares == ANY else declares.split(",")
     specifier = SpecifierSet(",".join(each.partition("+")[0] for each in clauses))
-    return tuple(release.minor for release in releases
-                 if any(specifier.contains(version) for version in (release.version, *release.patches)))
+    found = {release.minor: tuple(specifier.filter((release.version, *release.patches))) for release in releases}
+    return {minor: versions for minor, versions in found.items() if versions}
 
 
 __all__ = ["admitted", "declared_torch", "judge"]

@@ -53,18 +53,20 @@ def show(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -
 def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) -> int:
     """Why one combination fits or does not: `torch=2.9 flash-attn=2.6.3 python=3.13`. Asks no index.
 
-    NVIDIA's libraries are named as their wheels: `torch=2.3.1 nvidia-nvjitlink-cu12=12.0.140`.
+    NVIDIA's libraries are named as their wheels: `torch=2.3.1 nvidia-nvjitlink-cu12=12.0.140`. So are extensions whose
+    symbols were read: `torch=2.4 vllm-flash-attn=2.5.9`.
     """
     from stackfix.cli.wiring import matrix_folder, symbol_books
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import why_document, why_lines
     from stackfix.resolve.why import why as judge
-    from stackfix.resolve.why_pairs import KEYS, NVIDIA
+    from stackfix.resolve.why_pairs import NVIDIA, keys_of
 
     common = take_common(options)
     directory = matrix_folder(matrix_directory)
-    verdict = judge(load_matrix(directory), parse_pairs(pairs, KEYS, NVIDIA), symbol_books(directory))
+    books = symbol_books(directory)
+    verdict = judge(load_matrix(directory), parse_pairs(pairs, keys_of(books), NVIDIA), books)
     if common.as_json:
         click.echo(render_json(why_document(verdict)))
     else:
@@ -104,13 +106,14 @@ def parse_pairs(pairs: tuple[str, ...], keys: tuple[str, ...], prefix: str | Non
     Keys that begin with `prefix` are known too.
     """
     wanted: dict[str, str] = {}
+    hint = f"keys: {', '.join(keys)}" + (f", and names that begin with {prefix}" if prefix is not None else "")
     for pair in pairs:
         key, equals, value = pair.partition("=")
         key = key.strip().replace("_", "-")
         if not equals or not value.strip():
-            raise BadInput(repr(pair), "is not KEY=VALUE", f"keys: {', '.join(keys)}")
+            raise BadInput(repr(pair), "is not KEY=VALUE", hint)
         if key not in keys and not (prefix is not None and key.startswith(prefix)):
-            raise BadInput(repr(pair), f"unknown key {key!r}", f"keys: {', '.join(keys)}")
+            raise BadInput(repr(pair), f"unknown key {key!r}", hint)
         if key in wanted:
             raise BadInput(repr(pair), f"{key} is given twice", "give it once")
         wanted[key] = value.strip()

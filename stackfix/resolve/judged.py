@@ -6,6 +6,7 @@ machine where all of them agree, and a torch minor that is in the almanac.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stackfix.abi.records import Books, JudgedWheel
@@ -17,6 +18,7 @@ from stackfix.resolve.pep508 import normalise, parse_version
 from stackfix.resolve.spans import versions_text
 from stackfix.sources.records import IndexFile
 
+PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 STRING_ABI = {"old": False, "new": True}        # TorchBuild.cxx11_abi of a wheel's std::string
 
 
@@ -47,6 +49,24 @@ def of_release(books: Books, package: str, version: str, machine: str, build: To
         for wheel in books.judged.releases(package, str(parsed) if parsed is not None else version)
         if machine_of(wheel.file) == machine
     )
+
+
+def untold(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
+    """Why what was read of a wheel does not tell whether it can load with a build; "" where it does."""
+    torch = f"torch {build.version}"
+    if wheel.string_abi is not None and STRING_ABI.get(wheel.string_abi) is not build.cxx11_abi:
+        return f"its names are of the {wheel.string_abi} C++ ABI, and nobody read that of {torch}" \
+            if build.cxx11_abi is None else "its names are of both C++ ABIs"
+    if build.cuda == query.CPU and wheel.cuda:
+        return f"its wheel is for CUDA, and the almanac has no CPU build of {torch}"
+    if build.version not in read_releases(books, build):
+        return f"nobody read {torch}"
+    return ""
+
+
+def machine_for(build: TorchBuild) -> str:
+    """`x86_64` or `aarch64`, as wheels spell it; the platform itself where it is no Linux."""
+    return PLATFORMS.get(build.platform, build.platform)
 
 
 def machine_of(filename: str) -> str:
@@ -81,20 +101,33 @@ def _against(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
 
 
 def _of_minor(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
-    minor = query.minor_of(build.version)
-    if minor in wheel.torch:
+    if wheel.loads(build.version) or build.version not in read_releases(books, build):
         return ""
-    newest = {release.minor: release.version for release in books.torch.releases}
-    # An older patch may have what the newest has no more: of it the wheel says so only where `disproved` names it.
-    if minor not in newest or (newest[minor] != build.version and minor not in wheel.disproved):
-        return ""
-    minors = list(newest)
+    minor, minors = query.minor_of(build.version), [release.minor for release in books.torch.releases]
+    able = versions_text([each for each in wheel.torch if each in minors], minors[::-1])
+    single = [each for each in wheel.torch if each not in minors]
     if wheel.torch:
-        able = f"its symbols can load with torch {versions_text(list(wheel.torch), minors[::-1])} only"
+        able = f"its symbols can load with torch {' and '.join(filter(None, (able, *single)))} only"
     else:
         able = f"its symbols can load with no torch from {minors[0]} to {minors[-1]}"
-    names = f": {', '.join(wheel.because)}" if wheel.because else ""
-    return f"{declared(wheel)}, {able}{names}"
+    lacking = [name for name in wheel.because if minor not in books.torch.minors(name)]
+    return f"{declared(wheel)}, {able}{named(lacking or wheel.because)}"
+
+
+def read_releases(books: Books, build: TorchBuild) -> tuple[str, ...]:
+    """The releases of a build's minor that the almanac has."""
+    minor = query.minor_of(build.version)
+    return next(((each.version, *each.patches) for each in books.torch.releases if each.minor == minor), ())
+
+
+def named(names: Sequence[str]) -> str:
+    """The symbols for a reader, the first of them also as the file has it, which is what a search finds."""
+    from stackfix.abi.mangled import function_of  # a parser, which most locks need not load
+
+    readable = list(dict.fromkeys(function_of(name) or name for name in names))
+    if readable and readable[0] != names[0]:
+        readable[0] += f" ({names[0]})"
+    return f": {', '.join(readable)}" if readable else ""
 
 
 def declared(wheel: JudgedWheel) -> str:

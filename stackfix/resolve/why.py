@@ -10,8 +10,8 @@ from stackfix.matrix.records import Matrix, TorchBuild
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Point, Verdict
 from stackfix.resolve.stack import cuda_words
-from stackfix.resolve.why_packages import companion_points, flash_attn_points
-from stackfix.resolve.why_pairs import COMPANIONS, NVIDIA, check_pair, wanted
+from stackfix.resolve.why_packages import companion_points, extension_points, flash_attn_points
+from stackfix.resolve.why_pairs import COMPANIONS, NVIDIA, check_pair, keys_of, wanted
 from stackfix.resolve.why_symbols import brings, symbol_points
 
 DEFAULT_PLATFORM = "linux-64"
@@ -24,8 +24,9 @@ def why(matrix: Matrix, pairs: Mapping[str, str], books: Books | None = None) ->
 
     `books`: what the symbols of published wheels tell; without them the matrix alone speaks.
     """
+    keys = keys_of(books)
     for key, value in pairs.items():
-        check_pair(key, value)
+        check_pair(key, value, keys)
     combination = tuple(pairs.items())
     builds = _builds(matrix, pairs)
     if not builds:
@@ -37,8 +38,9 @@ def why(matrix: Matrix, pairs: Mapping[str, str], books: Books | None = None) ->
 
 
 def _misfit(points: tuple[Point, ...]) -> tuple[int, int]:
-    """What speaks against it, and what is open; the first build wins among equals, which is the newest."""
-    return sum(point.holds is False for point in points), sum(point.holds is None for point in points)
+    """What is spoken against, and how much is open; the first build wins among equals, which is the newest."""
+    against = {point.about for point in points if point.holds is False}
+    return len(against), sum(point.holds is None for point in points)
 
 
 def _fits(points: tuple[Point, ...]) -> bool | None:
@@ -79,6 +81,8 @@ def _points(matrix: Matrix, build: TorchBuild, pairs: Mapping[str, str], books: 
             yield from companion_points(matrix, build, value, key, books)
         elif key in _JUDGES:
             yield from _JUDGES[key](matrix, build, value, pairs)
+        elif books is not None and not key.startswith(NVIDIA):
+            yield from extension_points(books, build, value, key)
     libraries = {key: value for key, value in pairs.items() if key.startswith(NVIDIA)}
     if libraries or "torch" in pairs:
         yield from symbol_points(matrix, books, build, libraries)

@@ -8,13 +8,14 @@ from packaging.version import Version
 
 from stackfix.abi.records import Books
 from stackfix.matrix import query
-from stackfix.matrix.records import FlashAttnWheel, Matrix, TorchBuild
+from stackfix.matrix.records import Companion, FlashAttnWheel, Matrix, TorchBuild
+from stackfix.resolve.judged import machine_for, of_release
 from stackfix.resolve.limits import SYMBOLS
-from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.pep508 import admits, parse_specifier, parse_version
 from stackfix.resolve.records import Point
 from stackfix.resolve.stack import cuda_words
 from stackfix.resolve.why_pairs import wanted
-from stackfix.resolve.why_symbols import extension_against
+from stackfix.resolve.why_symbols import release_point
 
 
 def flash_attn_points(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
@@ -83,18 +84,60 @@ def companion_points(
         text = f"the matrix has no row for {package} {value}"
         yield Point(about=package, holds=None, text=text, source="companions in the matrix", confidence="certain")
         return
-    stated = [row for row in rows if query.companion_fits(row, build) is None]
-    against = {row.version: extension_against(books, package, row.version, build) for row in stated}
-    fitting = [row for row in stated if against[row.version] is None]
-    if stated and not fitting:
-        text = f"{package} {stated[0].version} {against[stated[0].version]}"
-        yield Point(about=package, holds=False, text=text, source=SYMBOLS, confidence="certain")
-        return
-    row = (fitting or rows)[0]
+    told = {row.version: release_point(books, package, row.version, build) for row in rows}
+
+    def speaks_against(row: Companion) -> int:
+        """How many of the two do, matrix and symbols; the first row, which is the newest, wins among equals."""
+        return (query.companion_fits(row, build) is not None) + _refutes(told[row.version])
+
+    row = min(rows, key=speaks_against)
+    point = told[row.version]
+    if point is not None and point.holds is not None:
+        yield point
+    if not _refutes(point) or query.companion_fits(row, build) is not None:
+        yield _companion_point(row, build)
+
+
+def _refutes(point: Point | None) -> bool:
+    return point is not None and point.holds is False
+
+
+def _companion_point(row: Companion, build: TorchBuild) -> Point:
+    """What the matrix says of one row."""
     misfit = query.companion_fits(row, build)
-    text = misfit or f"{package} {row.version} fits torch {build.version} for {cuda_words(build.cuda)}"
+    text = misfit or f"{row.package} {row.version} fits torch {build.version} for {cuda_words(build.cuda)}"
     confidence = row.confidence
     if query.other_minor(row, build):
         text += f": it is built for CUDA {row.cuda}, another minor of the same major, which is accepted"
         confidence = "high" if confidence == "certain" else confidence      # what was read is certain, that it fits not
-    yield Point(about=package, holds=misfit is None, text=text, source=row.source, confidence=confidence)
+    return Point(about=row.package, holds=misfit is None, text=text, source=row.source, confidence=confidence)
+
+
+def extension_points(books: Books, build: TorchBuild, value: str, package: str) -> Iterator[Point]:
+    """Of a package that the matrix does not have and whose wheels were read: of its releases the one that fits best.
+
+    What its metadata require of torch decides as well: an installer takes nothing else.
+    """
+    read = list(dict.fromkeys(wheel.version for wheel in books.judged.of(package)))
+    points = [tuple(_release_points(books, build, package, version)) for version in read if wanted(value, version)]
+    if points:
+        yield from min(points, key=lambda found: (sum(each.holds is False for each in found),
+                                                  sum(each.holds is None for each in found)))
+    else:
+        text = f"nobody read a wheel of {package} {value}; read were those of {', '.join(read)}"
+        yield Point(about=package, holds=None, text=text, source=SYMBOLS, confidence="certain")
+
+
+def _release_points(books: Books, build: TorchBuild, package: str, version: str) -> Iterator[Point]:
+    point = release_point(books, package, version, build)
+    if point is None:
+        text = f"nobody read a wheel of {package} {version} for {build.platform}"
+        yield Point(about=package, holds=None, text=text, source=SYMBOLS, confidence="certain")
+        return
+    yield point
+    wheel = of_release(books, package, version, machine_for(build), build)[0].wheel
+    specifier = parse_specifier((wheel.declares or "*").removeprefix("*"))
+    parsed = parse_version(build.version)
+    if specifier and parsed is not None:
+        yield Point(about=package, holds=admits(specifier, parsed), source="metadata of the wheel (almanac)",
+                    text=f"{package} {version} requires torch{specifier}", confidence="certain")

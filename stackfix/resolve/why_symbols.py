@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from stackfix.abi.records import Books
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, TorchBuild
-from stackfix.resolve.judged import of_release
+from stackfix.resolve.judged import cannot_load, machine_for, of_release, untold
 from stackfix.resolve.limits import SYMBOLS, Limit, limits_of
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Point
@@ -64,10 +64,21 @@ def _pin(build: TorchBuild, line: str, asked: Mapping[str, str]) -> Iterator[Poi
         )
 
 
-def extension_against(books: Books | None, package: str, version: str, build: TorchBuild) -> str | None:
-    """Why the wheels of one release that were read cannot load with the build; None where they can, or none was."""
-    if books is None:
+def release_point(books: Books | None, package: str, version: str, build: TorchBuild) -> Point | None:
+    """What the symbols of a release's wheels for the build's machine say; None where no such wheel was read."""
+    found = of_release(books, package, version, machine_for(build), build) if books is not None else ()
+    if books is None or not found:
         return None
-    machine = "aarch64" if build.platform.endswith("aarch64") else "x86_64"
-    found = of_release(books, package, version, machine, build)
-    return found[0].against if found and all(one.against for one in found) else None
+    label, first = f"{package} {version}", found[0]
+    against = cannot_load(found)
+    open_ = next(filter(None, (untold(books, one.wheel, build) for one in found)), "")
+    if against is None:
+        text = f"wheels of {label} differ in the torch that they can load with by their symbols"
+    elif against:
+        text = f"{label} {first.against} (read of {first.wheel.file})"
+    elif open_:
+        text = f"nobody can tell by symbols whether {label} can load: {open_}"
+    else:
+        text = f"by its symbols {label} can load with torch {build.version} (read of {first.wheel.file})"
+    holds = None if against is None or (open_ and not against) else not against
+    return Point(about=package, holds=holds, text=text, source=SYMBOLS, confidence="certain")
