@@ -184,8 +184,13 @@ class World:
 
     def wheel(self, name: str, version: str, files: Mapping[str, Library | bytes | str] | None = None, *,
               requires: Sequence[str] = (), site: str | None = None, installer: str = "pip") -> World:
-        """An installed distribution; files below the site folder. Installing it again replaces its metadata."""
+        """An installed distribution; files below the site folder. Installing it again replaces its metadata.
+
+        What pip installed lies beside pip, as in an environment that Python's own venv made.
+        """
         site = site or self.site
+        if installer == "pip" != name and not any(self.host(self.site).glob("pip-*.dist-info")):
+            self.wheel("pip", "24.0")
         contents = {inside: content_of(f"{site}/{inside}", content) for inside, content in (files or {}).items()}
         for old in self.host(site).glob(f"{name.replace('-', '_')}-*.dist-info/*"):
             old.unlink()

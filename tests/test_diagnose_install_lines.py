@@ -43,6 +43,17 @@ def test_what_uv_installed(tmp_path: Path) -> None:
         f"uv pip uninstall --python /venv/bin/python {JIT}"]
 
 
+@pytest.mark.parametrize("installer", ["pip", "", "poetry"])
+def test_an_environment_without_pip(tmp_path: Path, installer: str) -> None:
+    """`python -m pip` would say that there is no module of that name."""
+    world = World(tmp_path).wheel(JIT, "12.4.127", installer=installer)
+    for each in world.host(world.site).glob("pip-*/*"):
+        each.unlink()
+    for each in world.host(world.site).glob("pip-*"):
+        each.rmdir()
+    assert {each.split(" --python")[0] for each in lines(world.view())} == {"uv pip install", "uv pip uninstall"}
+
+
 def test_what_conda_installed(tmp_path: Path) -> None:
     world = World(tmp_path, conda=True).conda("libnvjitlink", "12.4.127", {})
     view, mine = world.view(), Owner(manager="conda", name="libnvjitlink", version="12.4.127")
@@ -58,7 +69,6 @@ def test_what_conda_installed(tmp_path: Path) -> None:
 def test_what_nobody_installed_yet(tmp_path: Path, pip: bool) -> None:
     """uv leaves pip out of the environments that it makes."""
     world = World(tmp_path)
-    world.write("/venv/pyvenv.cfg", "home = /usr/bin\nuv = 0.5.9\ninclude-system-site-packages = false\n")
     if pip:
         world.wheel("pip", "24.0")
     start = "/venv/bin/python -m pip install" if pip else "uv pip install --python /venv/bin/python"

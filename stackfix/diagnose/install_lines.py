@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stackfix.diagnose.situation import View
-from stackfix.inspect.environment_records import Distribution, Owner
+from stackfix.inspect.environment_records import Distribution, Owner, Python
 
 
 def install_line(view: View, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
@@ -61,18 +61,25 @@ def export_line(folders: Iterable[str]) -> str:
 
 def installer(view: View, like: Owner | Distribution | None, command: str) -> str:
     """`uv pip install --python …`, or pip of the environment's own Python."""
-    python = view.environment.python
+    return installer_of(view.environment.python, view.distributions, like, command)
+
+
+def installer_of(python: Python | None, distributions: Mapping[str, Distribution],
+                 like: Owner | Distribution | None, command: str) -> str:
+    """The same of an environment of which only this is known."""
     program = shlex.quote(python.executable) if python and python.executable else "python"
-    return f"uv pip {command} --python {program}" if by_uv(view, like) else f"{program} -m pip {command}"
+    return f"uv pip {command} --python {program}" if needs_uv(distributions, like) else f"{program} -m pip {command}"
 
 
 def by_uv(view: View, like: Owner | Distribution | None) -> bool:
-    """Whether uv installed it; of what nobody installed yet, whether uv made the environment and left pip out."""
-    found = view.distributions.get(like.name) if like is not None else None
-    if found is not None:
-        return found.installer == "uv"
-    venv = view.environment.venv
-    return "pip" not in view.distributions and venv is not None and (venv.made_by or "").startswith("uv ")
+    """Whether it is uv that the environment's packages are changed with."""
+    return needs_uv(view.distributions, like)
+
+
+def needs_uv(distributions: Mapping[str, Distribution], like: Owner | Distribution | None) -> bool:
+    """Whether uv installed it, or there is no pip in the environment: `python -m pip` would not run."""
+    found = distributions.get(like.name) if like is not None else None
+    return (found is not None and found.installer == "uv") or "pip" not in distributions
 
 
 def conda_name(owner: Owner | Distribution) -> str:
