@@ -48,6 +48,8 @@ class Shelf:
     def offers(self, wanted: tuple[Wanted, ...]) -> Offers:
         """Each release of the first project that is wanted, with the best of the others."""
         self.asked.append(wanted)
+        if any(each.cuda is not None for each in wanted):       # another torch, with all that it needs
+            return Offers(sets=(tuple(self.wheel(*each) for each in self.files),))
         lists = [self.of(each) for each in wanted]
         if not all(lists):
             names = ", ".join(f"{each.project}{each.specifier}" for each, found in zip(wanted, lists, strict=True)

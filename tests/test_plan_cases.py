@@ -29,12 +29,14 @@ from tests.case_worlds import (
     CHECK_OLD,
     STD_OPTIONAL,
     TAG,
+    build_of,
     install_nvidia,
     install_torch,
     libraries_of,
     linked,
     nvjitlink,
     set_device,
+    torch_libraries,
 )
 from tests.diagnose_world import World, lib
 from tests.plan_world import Shelf, advice, apply_plainly, cured, kinds, plan_of, shelf_for, whole
@@ -107,6 +109,24 @@ def fitting_vision(shelf: Shelf) -> Shelf:
     return shelf.put("torchvision", "0.19.0", linked({
         k3.VISION: k3.extension(CHECK_OLD), "torchvision/image.so": k3.extension(needs=("libc10.so", "libtorch.so"))}),
         ("numpy", "torch==2.4.0", "pillow!=8.3.*,>=5.3.0"))
+
+
+def cpu_torch(folder: Path) -> World:
+    world = k3.install_cpu_torch(World(folder), "2.1.0+cpu")
+    return k3.install(world, "xformers", "0.0.22.post7", {
+        k3.XFORMERS: k3.extension(CHECK_OLD, set_device("2.1.0"))}, "torch==2.1.0")
+
+
+def torch_for_cuda(shelf: Shelf) -> Shelf:
+    """What a torch of the default index has and requires."""
+    made = install_torch(World(shelf.folder / "elsewhere"), "2.1.0").view(load_libraries())
+    for each in made.environment.distributions:
+        if each.name.startswith("nvidia-"):
+            shelf.put(each.name, each.version, requires=each.requires)
+        elif each.name != "torch":
+            shelf.put(each.name, each.version, linked({"triton/_C/libtriton.so": lib()})
+                      if each.name == "triton" else {}, each.requires)
+    return shelf.put("torch", "2.1.0", linked(torch_libraries("2.1.0")), build_of("2.1.0").requires)
 
 
 AUDIO = ("torchaudio/lib/_torchaudio.so", "torchaudio/lib/libtorchaudio.so")
@@ -204,6 +224,8 @@ CASES = (
          right="write-activation", codes=("SF903",)),
 )
 MORE = (
+    Case(name="xformers for CUDA beside a torch for the CPU", make=cpu_torch, right="install", codes=("SF502",),
+         shelf=torch_for_cuda),
     Case(name="vllm for another torch, and its xformers", right="install", codes=("SF501", "SF501"),
          make=lambda folder: k3.install_vllm(install_torch(World(folder), "2.2.1"), "0.3.2", C10_OPTIONAL, CHECK_OLD,
                                              xformers="0.0.23.post1", torch="2.1.2"),

@@ -25,6 +25,7 @@ from tests.cli_world import settle
 from tests.diagnose_world import World, elf_bytes
 from tests.inspect_trees import make_wheel
 from tests.plan_world import cured, kinds
+from tests.test_cases_k3 import install_cpu_torch
 
 NCCL, PIN = "nvidia-nccl-cu12", "2.20.5"
 TAG = "py3-none-manylinux2014_x86_64"
@@ -109,6 +110,24 @@ def test_a_wheel_with_less_than_its_version_promises_is_no_plan(old_nccl: World,
         plan = plan_with(old_nccl, tmp_path / "cache")
     assert kinds(plan) == ()
     assert "install: leads to SF201" in next(each for each in plan.left if each.code == "SF201").reason
+
+
+def test_another_torch_comes_with_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a lock decides it: what is installed and fits stays."""
+    world = install_cpu_torch(World(tmp_path / "machine"), "2.3.1+cpu")
+    world.wheel("numpy", "1.26.4").wheel("jinja2", "3.1.4")
+    with Index().served() as index:
+        settle(monkeypatch, tmp_path, index.url)
+        common = CommonOptions(as_json=True, quiet=True, verbose=0, offline=False, cache_dir=tmp_path / "cache")
+        with IndexChoices(world.view(load_libraries()), common, Bars(shown=False)) as choices:
+            offers = choices.offers((Wanted(project="torch", specifier="==2.3.1", near="2.3.1+cpu", cuda="12.1"),))
+    assert offers.reason is None
+    [wheels] = offers.sets
+    assert (wheels[0].project, wheels[0].replaces) == ("torch", ("torch 2.3.1+cpu",))
+    projects = {each.project: each.version for each in wheels}
+    assert projects["nvidia-nccl-cu12"] == PIN
+    assert {"jinja2", "numpy"} & set(projects) == set()
+    assert all(len(each.sha256) == 64 for each in wheels)
 
 
 @pytest.mark.parametrize(("specifier", "near", "order"), [

@@ -138,7 +138,8 @@ class DiskGround:
         site = f"{below.environment.prefix}/{wheel.site}"
         opened = self._opened.enter_context(open_wheel(
             self._fetch(wheel), environment=below.environment, root=self.root, below=below.files, site=site))
-        if (opened.distribution.name, opened.distribution.version) != (wheel.project, wheel.version):
+        public = opened.distribution.version.partition("+")[0]
+        if (opened.distribution.name, public) != (wheel.project, wheel.version.partition("+")[0]):
             raise BadInput(wheel.file, f"is {opened.distribution.name} {opened.distribution.version}, not "
                            f"{wheel.project} {wheel.version}", "the index names another file than it has")
         claims = ClaimsOver(opened, installed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ class IndexChoices:
         target = target_of(self._view)
         if target is None:
             return Offers(reason="which wheels this environment's Python takes is not known")
+        if [each.project for each in wanted] == [TORCH] and wanted[0].cuda is not None:
+            return self._stack(wanted[0], target)
         found = list[list[InstallWheel]]()
         for each in wanted:
             try:
@@ -80,9 +83,19 @@ class IndexChoices:
         return fetch_file(file, self._opened_index().transport, self._common.cache_dir, self._bars.download,
                           offline=self._common.offline)
 
+    def _stack(self, wanted: Wanted, target: TargetView) -> Offers:
+        """Another torch with all that it lacks here, in one set."""
+        from stackfix.cli.repairing_stack import packages_for
+
+        try:
+            packages = tuple(packages_for(self._view, wanted, target, self._opened_index(), self._common, self._bars))
+        except StackfixError as error:
+            return Offers(reason=error.what())
+        wheels = (self._wheel(replace(wanted, project=each.name), each.files[0], direct=each.direct)
+                  for each in packages)
+        return Offers(sets=(tuple(wheels),))
+
     def _wheels(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
-        if wanted.project == TORCH and wanted.cuda is not None:
-            return      # it brings a dozen other packages: a lock decides them together
         if wanted.project == FLASH:
             yield from self._flash_attn(wanted, target)
             return
