@@ -18,6 +18,7 @@ from stackfix.abi.book import open_torch_book
 from stackfix.abi.can_load import CAN, CANNOT
 from stackfix.abi.judged import open_judged_wheels
 from stackfix.abi.records import JudgedWheel, TorchBook
+from stackfix.abi.torch_range import minor_of
 from stackfix.almanac.extensions_judge import admitted
 from tests.abi_survey.compare import Case, compare, read_results
 from tests.abi_survey.documented import documented_torch
@@ -51,14 +52,16 @@ class Measured:
     def on_index(self, wheel: JudgedWheel) -> tuple[str, ...]:
         """Minors whose index wheel has its std::string as well."""
         flavour = {each.minor: each.string_abi for each in self.book.releases}
-        return tuple(minor for minor in wheel.torch if wheel.string_abi in {None, flavour[minor]})
+        return tuple(each for each in wheel.torch if wheel.string_abi in {None, flavour[minor_of(each)]})
 
     def excluded(self, wheel: JudgedWheel) -> tuple[str, ...]:
         """Declared, or documented, and disproved by its symbols."""
-        return wheel.disproved or tuple(minor for minor in self.admits(wheel) if minor not in wheel.torch)
+        admits = admitted(self.declared(wheel), self.book.releases)
+        return wheel.disproved or tuple(
+            minor for minor, versions in admits.items() if not any(map(wheel.loads, versions)))
 
     def admits(self, wheel: JudgedWheel) -> tuple[str, ...]:
-        return admitted(self.declared(wheel), self.book.releases)
+        return tuple(admitted(self.declared(wheel), self.book.releases))
 
 
 def measure() -> Measured:
@@ -75,7 +78,7 @@ def packages(of: Measured) -> str:
     """By package: how many wheels, how many declare a torch that their symbols admit, how many sets are one minor."""
     def line(name: str, wheels: Sequence[JudgedWheel]) -> Sequence[object]:
         declared = [each for each in wheels if of.declared(each)]
-        held = [each for each in declared if {*of.admits(each)} & {*each.torch}]
+        held = [each for each in declared if {*of.admits(each)} - {*of.excluded(each)}]
         widths = [len(of.on_index(each)) for each in wheels]
         return (name, len(wheels), len(declared), len(held), widths.count(1), f"{sum(widths) / len(widths):.1f}")
 
