@@ -20,6 +20,8 @@ COMMANDS = {        # name -> (module, one line of help): a module is imported w
     "check": ("stackfix.cli.check", "See an environment the way the loader will, and name what is wrong."),
     "abi": ("stackfix.cli.abi", "Tell with which torch, CUDA and Python a compiled extension can load."),
     "repair": ("stackfix.cli.repair", "Cure what check finds by the smallest change of the environment, and prove it."),
+    "undo": ("stackfix.cli.undo", "Take the last repair of an environment back."),
+    "run": ("stackfix.cli.run", "Start a command in the environment as it would be after repair; change nothing."),
     "probe": ("stackfix.cli.probe", "Run GPU kernels in child processes and compare the numbers with the CPU."),
     "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
     "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),
@@ -65,7 +67,8 @@ def run(arguments: Sequence[str]) -> int:
     An OSError that no stage has made an error of its own is one line too; any other exception is a bug and is raised.
     """
     try:
-        return _run(arguments, as_json="--json" in arguments)
+        own = [*arguments, "--"]        # behind "--" are the words of a command that `run` starts
+        return _run(arguments, as_json="--json" in own[:own.index("--")])
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return 130

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from stackfix.cli.check import rare_collections, stack_projects, tell_of_waiting
 from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.progress import Bars
 from stackfix.cli.repair_ask import ask, must_be_answered
-from stackfix.cli.repair_telling import tell, tell_manner
+from stackfix.cli.repair_telling import print_lines, tell, tell_manner
 from stackfix.errors import BadInput
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ class Wish:
     dry_run: bool
     yes: bool
     method: str
+    kernels: bool
     break_system: bool
     timeout: float
 
@@ -56,6 +56,8 @@ class Ended:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before the change.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Limits the means.")
 @click.option("--lock", metavar="FILE", help="Repair toward this lockfile (not supported yet).")
+@click.option("--jupyter", "kernels", is_flag=True,
+              help="Write variables of activation into the kernel.json files of the environment, too.")
 @click.option("--break-system", is_flag=True, help="Also change a Python that a package manager of the system owns.")
 @click.option("--timeout", metavar="S", type=float, default=120.0, show_default=True,
               help="Seconds for each child process that proves the repair.")
@@ -92,7 +94,7 @@ def wish_of(options: dict[str, Any]) -> Wish:
     if not (math.isfinite(timeout) and 0 < timeout <= LONGEST):
         raise BadInput(f"--timeout {timeout:g}", "is no time to wait", "give seconds, more than 0: --timeout 300")
     wish = Wish(dry_run=options["dry_run"], yes=options["yes"], method=options["method"],
-                break_system=options["break_system"], timeout=timeout)
+                kernels=options["kernels"], break_system=options["break_system"], timeout=timeout)
     if not wish.dry_run and not wish.yes:
         must_be_answered("repair")
     return wish
@@ -103,7 +105,7 @@ def planned_and_ended(asked: Asked, wish: Wish, common: CommonOptions, bars: Bar
     from stackfix.cli.repair_planning import planned
 
     waiting = None if common.quiet else tell_of_waiting
-    with planned(asked, wish.method, common, bars, waiting) as found:
+    with planned(asked, common, bars, waiting, method=wish.method, kernels=wish.kernels) as found:
         bars.close()
         if not common.as_json:
             show_plan(found, common)
@@ -136,18 +138,14 @@ def changed(found: Planned, wish: Wish, common: CommonOptions) -> Ended:
 
 def show_plan(found: Planned, common: CommonOptions) -> None:
     """The plan for people, on stdout; with -q only what there is to do."""
-    from stackfix.cli.terminal import colour_wanted
     from stackfix.report.repair import plan_lines
 
-    if common.quiet and not found.has_steps:
-        return
-    for line in plan_lines(found.plan, found.diagnosis, found.text, tell_manner(common)):
-        click.echo(line, color=colour_wanted(sys.stdout))
+    if found.has_steps or not common.quiet:
+        print_lines(plan_lines(found.plan, found.diagnosis, found.text, tell_manner(common)))
 
 
 def show_ended(done: Applied, proof: Verified, common: CommonOptions) -> None:
     """What was changed, and the proofs, on stdout."""
-    from stackfix.cli.terminal import colour_wanted
     from stackfix.report.repair_ended import applied_lines, surprise_lines, verified_lines
 
     if common.as_json or (common.quiet and proof.works):
@@ -155,9 +153,7 @@ def show_ended(done: Applied, proof: Verified, common: CommonOptions) -> None:
     manner = tell_manner(common)
     lines = [*applied_lines(done, manner), *verified_lines(proof, manner)] if proof.is_as_promised else \
         surprise_lines(proof, manner)
-    click.echo("")
-    for line in lines:
-        click.echo(line, color=colour_wanted(sys.stdout))
+    print_lines(("", *lines))
 
 
 def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:

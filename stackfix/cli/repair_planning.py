@@ -76,12 +76,12 @@ def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
 
 
 @contextmanager
-def planned(asked: Asked, method: str, common: CommonOptions, bars: Bars,
-            waiting: Callable[[], None] | None = None) -> Iterator[Planned]:
+def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[], None] | None = None, *,
+            method: str = "auto", kernels: bool = False) -> Iterator[Planned]:
     """The plan; wheels that it is simulated with are at hand until the end."""
     with open_view(asked, waiting=waiting) as view, IndexChoices(view, common, bars) as choices, \
             DiskGround(view, asked.root, choices.fetch) as ground:
         diagnosis = diagnose(view)
         plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, view.environment.prefix),
-                         resolve=choices, method=method)
+                         resolve=choices, method=method, kernels=kernels)
         yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from stackfix.cli.common import CommonOptions
-from stackfix.cli.terminal import stderr_style, stdout_style, stdout_width
+from stackfix.cli.terminal import colour_wanted, stderr_style, stdout_style, stdout_width
 
 if TYPE_CHECKING:
     from stackfix.report.check import Manner
@@ -15,11 +17,22 @@ if TYPE_CHECKING:
 
 def tell(text: str, common: CommonOptions) -> None:
     """One line on stderr, not with -q."""
+    if not common.quiet:
+        say(text)
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
     from stackfix.report.printable import printable
     from stackfix.report.redact import redacted
 
-    if not common.quiet:
-        click.echo(f"stackfix: {redacted(printable(text))}", err=True)
+    click.echo(f"stackfix: {redacted(printable(text))}", err=True)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout."""
+    for line in lines:
+        click.echo(line, color=colour_wanted(sys.stdout))
 
 
 def tell_manner(common: CommonOptions) -> Manner:

@@ -1,0 +1,107 @@
+"""The variables by which one command is cured: those of activation, and for what only a preload hook cures, LD_PRELOAD.
+
+Whatever is proposed is simulated, as every plan is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stackfix.cli.inspecting import Asked, open_view
+from stackfix.cli.repairing import DiskGround
+from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.provenance import PRELOAD
+from stackfix.diagnose.situation import View
+from stackfix.errors import BadInput
+from stackfix.inspect.environment_records import Environment
+from stackfix.plan.effect_imports import in_order
+from stackfix.plan.effect_records import Effect, Variable
+from stackfix.plan.effect_variables import variables_after
+from stackfix.plan.install_choice import NoChoices
+from stackfix.plan.names import in_fixed_order, is_serious
+from stackfix.plan.planner_search import Search
+from stackfix.plan.records import InstallWheel, Left
+from stackfix.plan.rules import Means
+from stackfix.plan.rules_seen import behind, beside, lost
+from stackfix.plan.simulate import Simulation
+
+SPLITS = re.compile("[:; ]")    # of LD_PRELOAD and of LD_LIBRARY_PATH: a folder whose name has one cannot be named
+FILES = "variables alone do not do it: `stackfix repair` changes files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cured:
+    """An environment, the variables that cure it, and what they do not cure."""
+
+    environment: Environment
+    variables: tuple[tuple[str, str | None], ...]   # None: unset
+    left: tuple[Left, ...]                          # errors that a repair would cure
+
+
+def cured_variables(asked: Asked) -> Cured:
+    """Found as a plan is, with variables for the only means."""
+    with open_view(asked) as view, DiskGround(view, asked.root, no_wheel) as ground:
+        diagnosis = diagnose(view)
+        search = Search(Simulation(view, diagnosis, ground), NoChoices(FILES), Means(method="activate"), why_unwritten)
+        findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each) and each.repairable]
+        effect = search.run(findings)
+        for each in findings:
+            if not search.is_cured(effect, each):
+                effect = preloaded(search, effect, each) or effect
+        left = tuple(Left(code=each.code, summary=each.summary, reason=FILES) for each in findings
+                     if each.severity == "error" and not (effect and search.is_cured(effect, each)))
+        return Cured(environment=view.environment, left=left,
+                     variables=variables_after(view.situation, effect.variables))
+
+
+def no_wheel(step: InstallWheel) -> Path:
+    """Nothing is installed for one command."""
+    raise BadInput(step.project, "is not installed for one command")
+
+
+def why_unwritten(effect: Effect) -> str | None:
+    """Why an effect cannot be had by variables; None where it can."""
+    if effect.kinds() not in {(), ("write-activation",)}:
+        return FILES
+    bad = next((each for variable in effect.variables for each in variable.first if SPLITS.search(each)), None)
+    return f"{bad} cannot be named in a variable" if bad is not None else None
+
+
+def preloaded(search: Search, effect: Effect, finding: Finding) -> Effect | None:
+    """The effect with the libraries that a finding is about in LD_PRELOAD, where that cures it and harms nothing.
+
+    A library that is mapped ends every search for its soname, wherever else it would have led.
+    """
+    for libraries in preloads(search.simulation.outcome(effect).active_view, finding):
+        joined = effect.joined(Effect(variables=(Variable(name=PRELOAD, first=libraries),)))
+        if why_unwritten(joined) is None and search.is_cured(joined, finding) and not search.simulation.new(joined):
+            return joined
+    return None
+
+
+def preloads(view: View, finding: Finding) -> Iterator[tuple[str, ...]]:
+    """Libraries that could be loaded first, each after those that it needs."""
+    direct = lost(view, finding)
+    for libraries in dict.fromkeys((direct, behind(view, direct), behind(view, beside(view, finding)))):
+        if libraries:
+            yield in_order(libraries, view.files)
+
+
+def place_variables(environment: Environment, environ: Mapping[str, str]) -> dict[str, str | None]:
+    """What says which environment is active, as its own activation sets it; only what is not so already."""
+    folder, path = f"{environment.prefix}/bin", environ.get("PATH", os.defpath).split(":")
+    wanted: dict[str, str | None] = {}
+    if environment.venv is not None:
+        wanted = {"VIRTUAL_ENV": environment.prefix, "PYTHONHOME": None}
+    elif environment.conda is not None:
+        wanted = {"CONDA_PREFIX": environment.prefix}
+    elif folder in path:
+        return {}
+    if path[0] != folder:
+        wanted["PATH"] = ":".join((folder, *(each for each in path if each != folder)))
+    return {name: value for name, value in wanted.items() if environ.get(name) != value}

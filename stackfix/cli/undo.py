@@ -1,0 +1,93 @@
+"""`stackfix undo`: the last repair of an environment taken back, byte for byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackfix.cli.common import CommonOptions, common_options, take_common
+from stackfix.errors import BadInput, StackfixError
+
+if TYPE_CHECKING:
+    from stackfix.apply.records import Undone
+
+
+@click.command("undo")
+@click.option("--prefix", metavar="DIR", help="The environment; else VIRTUAL_ENV, CONDA_PREFIX, this interpreter.")
+@click.option("--python", metavar="EXE", help="Its interpreter, which is not started.")
+@click.option("--all", "whole", is_flag=True, help="All repairs, from the last to the first.")
+@click.option("--list", "listing", is_flag=True, help="Only say which repairs can be taken back.")
+@click.option("--force", is_flag=True, help="Also where something was changed since; that is then kept aside.")
+@common_options
+def command(prefix: str | None, python: str | None, whole: bool, listing: bool, force: bool, **values: Any) -> int:
+    """Give back the environment as it was before the last repair: the same bytes, modes and links.
+
+    A repair that was stopped in the middle is taken back first. Needs no network.
+    """
+    from stackfix.cli.repair_planning import asked_of, prefix_of
+
+    common = take_common(values)
+    if listing and (whole or force):
+        raise BadInput("--list", "only says which repairs there are", "leave --all and --force out")
+    place = prefix_of(asked_of(prefix, python))
+    if listing:
+        show_list(place, common)
+    else:
+        show_undone(place, common, whole=whole, force=force)
+    return 0
+
+
+def show_list(prefix: str, common: CommonOptions) -> None:
+    """The repairs, on stdout."""
+    from stackfix.apply.undo import transactions
+    from stackfix.cli.repair_telling import print_lines, tell_manner
+    from stackfix.cli.repair_unfinished import tell_pending, unfinished
+    from stackfix.report.repair_ended import transaction_lines
+    from stackfix.report.repair_json import transactions_document
+
+    found, stopped = transactions(prefix), unfinished(prefix)
+    if common.as_json:
+        show_json(transactions_document(prefix, found, stopped))
+        return
+    if stopped is not None:
+        tell_pending(stopped, common)
+    print_lines(transaction_lines(prefix, found, tell_manner(common)))
+
+
+def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool) -> None:
+    """Takes back, and tells it. What was taken back before an error is told, too."""
+    from stackfix.cli.repair_telling import print_lines, tell_manner
+    from stackfix.report.repair_ended import undone_lines
+    from stackfix.report.repair_json import undone_document
+
+    done: list[Undone] = []
+    try:
+        take_back_into(done, prefix, whole=whole, force=force)
+    except StackfixError:
+        if not common.as_json:
+            print_lines(undone_lines(done, tell_manner(common)))
+        raise
+    if common.as_json:
+        show_json(undone_document(prefix, done))
+    elif not common.quiet or any(each.kept for each in done):
+        print_lines(undone_lines(done, tell_manner(common)))
+
+
+def take_back_into(done: list[Undone], prefix: str, *, whole: bool, force: bool) -> None:
+    """The unfinished repair, else the last one; with `whole` then all that are left. Raises as apply.undo does."""
+    from stackfix.apply.pending import take_back
+    from stackfix.apply.undo import transactions, undo
+    from stackfix.cli.repair_unfinished import unfinished
+
+    take = undo if unfinished(prefix) is None else take_back
+    done.append(take(prefix, forced=force))
+    while whole and transactions(prefix):
+        done.append(undo(prefix, forced=force))
+
+
+def show_json(document: dict[str, Any]) -> None:
+    from stackfix.report.json import render_json
+    from stackfix.report.printable import printable_json
+
+    click.echo(printable_json(render_json(document)))
