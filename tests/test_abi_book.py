@@ -205,6 +205,7 @@ def test_masks_that_point_nowhere_are_an_error(tmp_path: Path) -> None:
 def test_a_table_of_patches_with_a_fault(text: str, says: str) -> None:
     with pytest.raises(BadInput) as caught:
         parse_patches(text.encode("utf-8", "surrogateescape"), "p")
+    assert "Install stackfix again" in (caught.value.next_step() or "")
     assert caught.value.what().startswith(says)
 
 

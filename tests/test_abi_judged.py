@@ -32,6 +32,7 @@ def fault(content: str | bytes, folder: Path) -> str:
     with pytest.raises(BadInput) as caught:
         open_judged_wheels(folder)
     assert caught.value.thing.startswith(str(folder))
+    assert "Install stackfix again" in (caught.value.next_step() or "")
     return f"{caught.value.thing.removeprefix(str(folder) + '/')}: {caught.value.reason}"
 
 

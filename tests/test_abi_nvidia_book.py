@@ -183,6 +183,7 @@ def test_a_file_that_is_not_as_written_is_named_with_its_line(folder: Path, file
         ask_everything(open_nvidia_book(folder))
     assert caught.value.thing == str(folder / file)
     assert reason in caught.value.reason
+    assert "Install stackfix again" in (caught.value.next_step() or "")
 
 
 @pytest.mark.parametrize("file", ["nvidia/packages.tsv", "nvidia/libx.so.2.tsv", "uses.tsv"])

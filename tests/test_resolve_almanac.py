@@ -8,10 +8,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from stackfix.abi.books import open_books
+from stackfix.cli.matrix import parse_pairs
+from stackfix.errors import BadInput
 from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
 from stackfix.resolve.limits import SYMBOLS, limits_of
 from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.why import why
+from stackfix.resolve.why_pairs import NVIDIA, keys_of
 from tests.resolve_world import FakeIndex, Release, asked, lock, pins, refusal, wheel_tags
 from tests.test_resolve_explain import facts, named
 
@@ -79,3 +83,35 @@ def test_every_stack_of_the_default_index_meets_what_symbols_set(build: object) 
         for limit in limits_of(SILENT, BOOKS.nvidia, package, version):
             other = parse_version(versions.get(limit.name, ""))
             assert other is None or limit.admits(other), (package, version, limit.rule.needs, str(other))
+
+
+@pytest.mark.parametrize("package", BOOKS.judged.packages)
+def test_why_tells_what_symbols_say_of_every_extension_that_was_read(package: str) -> None:
+    wheel = BOOKS.judged.of(package)[0]
+    for torch in ("2.3.1", "2.14.0"):
+        verdict = why(REAL, {"torch": torch, package: wheel.version}, BOOKS)
+        [told] = [point for point in verdict.points if point.about == package and point.source == SYMBOLS]
+        if verdict.build is not None and verdict.build.cuda != "cpu":
+            assert told.holds is (wheel.loads(torch) and "is linked against" not in told.text
+                                  and "C++ ABI" not in told.text)
+        assert wheel.file in told.text or told.holds is None
+
+
+def test_why_names_the_symbols_that_disprove_a_declaration() -> None:
+    verdict = why(REAL, {"torch": "2.11", "torchaudio": "2.11.1"}, BOOKS)
+    assert verdict.fits is False
+    assert verdict.build is not None
+    assert verdict.build.index == "default"
+    reasons = [point.text for point in verdict.points if point.holds is False]
+    assert len(reasons) == 2
+    assert "torch_new_stable_ivalue" in reasons[0]
+    assert reasons[1] == "torchaudio 2.11.1 is built for CUDA 13.2, torch 2.11.0 for CUDA 13.0"
+
+
+def test_an_unknown_key_is_answered_with_all_that_there_are() -> None:
+    with pytest.raises(BadInput, match="unknown key 'colour'") as caught:
+        parse_pairs(("colour=red",), keys_of(BOOKS), NVIDIA)
+    hint = caught.value.next_step() or ""
+    assert hint.startswith("keys: torch, cuda, ")
+    assert "vllm-flash-attn" in hint
+    assert hint.endswith(", and names that begin with nvidia-")
