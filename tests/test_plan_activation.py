@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stackfix.diagnose.plumbing_scripts import activated_path
+from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput
+from stackfix.inspect.environment_activation import read_activation
+from stackfix.inspect.places import Root
 from stackfix.plan.activation import Activation, Script, activation_steps, variables_activated
 from stackfix.plan.effect_records import Variable
 from tests.shell_world import SHELLS, Shell, is_here, run
@@ -185,3 +191,18 @@ def test_the_script_comes_after_all_others() -> None:
 
 def test_nothing_to_do() -> None:
     assert activation_steps("/p", "conda", [], ()) == Activation(steps=())
+
+
+def test_check_reads_what_they_put_first(tmp_path: Path) -> None:
+    """A diagnosis reads scripts and does not run them: after a repair it is to see the order that this one makes."""
+    prefix = "/p/it's"
+    made = activation_steps(prefix, "conda", [first(prefix, "site/jit/lib", "site/fft $x/lib")], ())
+    laid(tmp_path / prefix[1:], made)
+    scripts = tuple(read_activation(Root(str(tmp_path)), prefix, []))
+    view = cast("View", SimpleNamespace(variables={}, environment=SimpleNamespace(
+        prefix=prefix, home=None, library_folders=(), sites=(), activation=scripts)))
+    found = activated_path(view)
+    assert found is not None
+    assert [each.folder for each in found.elements][:1] == [f"{prefix}/site/jit/lib"]
+    assert found.before == len(found.elements) == 2
+    assert any(NAME in text for each in scripts if each.phase == "deactivate" for _, text in each.lines)

@@ -51,9 +51,9 @@ def tables(libraries: Mapping[str, Sequence[str]], elsewhere: Mapping[str, str])
         check_text(path)
     names = sorted(name for name in libraries if libraries[name])
     return {
-        "packages": ", ".join(map(repr, names)),
-        "libraries": "".join(f"    {name!r}: (\n{lines(libraries[name])}    ),\n" for name in names),
-        "elsewhere": "".join(f"    {name!r}: {elsewhere[name]!r},\n" for name in names if name in elsewhere),
+        "packages": ", ".join(map(ascii, names)),
+        "libraries": "".join(f"    {name!a}: (\n{lines(libraries[name])}    ),\n" for name in names),
+        "elsewhere": "".join(f"    {name!a}: {elsewhere[name]!a},\n" for name in names if name in elsewhere),
     }
 
 
@@ -63,7 +63,7 @@ def filled(text: str, fields: Mapping[str, str]) -> str:
 
 
 def lines(paths: Sequence[str]) -> str:
-    return "".join(f"        {path!r},\n" for path in dict.fromkeys(paths))
+    return "".join(f"        {path!a},\n" for path in dict.fromkeys(paths))
 
 
 def starter_of(module: str, python: str) -> tuple[str, str]:

@@ -1,23 +1,24 @@
 """The texts of the preload hook: modules that stand alone, so that they work on when stackfix is gone.
 
-Names in angle brackets are filled in. Two modules, for the first is compiled at every start of an interpreter, and the
-second only when a package is imported that it is there for. Neither is kept in compiled form: that would be left behind
-when the hook is taken back.
+Names in angle brackets are filled in. Two modules, for the first is parsed at every start of an interpreter, each line
+in some 30 microseconds, and the second only when a package is imported that it is there for. Neither is imported, for
+that would leave compiled files behind when the hook is taken back; and where they cannot be written, it would take a
+millisecond more, for compile() makes all classes of the ast module first. exec() of a text does not.
 """
 
 from __future__ import annotations
 
-# One line, which the site module executes. Silent where the module is gone.
+# One line, which the site module executes where it has named the folder `sitedir`; in a venv twice. Silent where the
+# module is gone.
 PATH_LINE = (
-    'import sys; exec("kept = sys.dont_write_bytecode\\n'
-    "sys.dont_write_bytecode = True\\n"
-    "try:\\n"
-    "    import <module>\\n"
-    "    <module>.start()\\n"
+    "import sys; '<module>' in [type(each).__module__ for each in sys.meta_path] or "
+    'exec("try:\\n'
+    " with open(sitedir + '/<module>.py', encoding='utf-8') as file:\\n"
+    "  names = {'__name__': '<module>', '__file__': file.name}\\n"
+    "  exec(file.read(), names)\\n"
+    " names['start']()\\n"
     "except Exception:\\n"
-    "    pass\\n"
-    "finally:\\n"
-    '    sys.dont_write_bytecode = kept")\n'
+    ' pass")\n'
 )
 
 # PEP 829: one entry point a line, UTF-8; the site module calls it without arguments.
@@ -29,33 +30,26 @@ STARTER = '''\
 Written by `stackfix repair`; it needs no stackfix. `stackfix undo` takes it back, and so does deleting all files here
 whose names begin with <module>. STACKFIX_PRELOAD=0 switches it off for one process.
 """
-import os
 import sys
-
-PACKAGES = {<packages>}
 
 
 class Finder:
-    def __init__(self, waiting):
-        self.waiting = waiting
+    waiting = {<packages>}
+    names = {"__name__": "<module>_loader", "__file__": __file__[:-3] + "_loader.py"}
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.waiting:
-            return None
-        kept = sys.dont_write_bytecode
-        sys.dont_write_bytecode = True
-        try:
-            import <module>_loader
-        except Exception:
-            return None
-        finally:
-            sys.dont_write_bytecode = kept
-        return <module>_loader.find(self, name, path, target)
+        if name in self.waiting:
+            try:
+                with open(self.names["__file__"], encoding="utf-8") as file:
+                    exec(file.read(), self.names)
+                return self.names["find"](self, name, path, target)
+            except Exception:
+                pass
 
 
 def start():
-    if os.environ.get("STACKFIX_PRELOAD") != "0" and not any(type(each) is Finder for each in sys.meta_path):
-        sys.meta_path.insert(0, Finder(set(PACKAGES)))
+    if __name__ not in [type(each).__module__ for each in sys.meta_path]:
+        sys.meta_path.insert(0, Finder())
 '''
 
 LOADER = '''\
@@ -74,6 +68,8 @@ ELSEWHERE = {
 
 def find(finder, name, path, target):
     """What the finders behind this one find, with a loader that loads the libraries first, or None."""
+    if os.environ.get("STACKFIX_PRELOAD") == "0":
+        return None
     try:
         for other in sys.meta_path[sys.meta_path.index(finder) + 1:]:
             spec = other.find_spec(name, path, target)
