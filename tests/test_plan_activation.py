@@ -134,13 +134,22 @@ def test_deactivated_in_a_child(shell: Shell, tmp_path: Path) -> None:
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="/:;\x7f", min_codepoint=32), min_size=1,
                max_size=8).filter(lambda part: part not in {".", ".."})
-NASTY = st.sampled_from(["it's", 'a "quote"', "$HOME", "`id`", "$(id)", "!!", "a!b", "\\", "back\\slash", "*", "?", "~",
-                         "-n", "%s", "a  b ", " lead", "{a,b}", "#no", "(x)", "[y]", "&", "|", "<", "=", "\u2019", "é",
-                         "'\\''", "$$", "\\!", "a\\", "@x", "^", "-", "--"])
-PART = TEXT | NASTY
+NAMES = ("it's", 'a "quote"', "$HOME", "`id`", "$(id)", "!!", "a!b", "\\", "back\\slash", "*", "?", "~", "-n", "%s",
+         "a  b ", " lead", "{a,b}", "#no", "(x)", "[y]", "&", "|", "<", "=", "\u2019", "é", "'\\''", "$$", "\\!", "a\\",
+         "@x", "^", "-", "--", "a\\'", '\\"', "\\$x", "\\`", "'\\", "!'", "'!", "$", "'", '"', "\\\\")
+PART = TEXT | st.sampled_from(NAMES)
 FOLDER = st.lists(PART, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts)).filter(
     lambda folder: "$ORIGIN" not in folder and "$LIB" not in folder and "$PLATFORM" not in folder)
 VALUES = st.none() | st.lists(FOLDER | st.just(""), max_size=4).map(":".join)
+
+
+def test_each_of_these_names_comes_through(shell: Shell, tmp_path: Path) -> None:
+    environ = {HOME: "/p/it's", NAME: ":".join(f"/bad/{each}" for each in NAMES) + ":/x"}
+    variable = first("/p/it's", *(f"x/{each}" for each in NAMES), without=tuple(f"/bad/{each}" for each in NAMES))
+    go, back = conda_lines(tmp_path, shell, "/p/it's", [variable], environ)
+    start, inside, after = run(shell, ["?", go, "?", back, "?"], environ, tmp_path)
+    assert inside[NAME].split(":") == [*(f"/p/it's/x/{each}" for each in NAMES), "/x"]
+    assert after == start
 
 
 @pytest.mark.parametrize("name", SHELLS)
@@ -150,7 +159,7 @@ def test_any_name_comes_through(name: str, tmp_path: Path) -> None:
         pytest.skip(f"no {name} here")
     shell = SHELLS[name]
 
-    @settings(max_examples=40)
+    @settings(max_examples=30)
     @given(prefix=FOLDER, inside=st.lists(FOLDER, max_size=2, unique=True), bad=st.lists(FOLDER, max_size=2),
            before=VALUES)
     def law(prefix: str, inside: list[str], bad: list[str], before: str | None) -> None:
