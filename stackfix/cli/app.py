@@ -67,8 +67,8 @@ def run(arguments: Sequence[str]) -> int:
     An OSError that no stage has made an error of its own is one line too; any other exception is a bug and is raised.
     """
     try:
-        own = [*arguments, "--"]        # behind "--" are the words of a command that `run` starts
-        return _run(arguments, as_json="--json" in own[:own.index("--")])
+        # `run` has no document, and most of its words are another command's
+        return _run(arguments, as_json="--json" in arguments and arguments[0] != "run")
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return 130

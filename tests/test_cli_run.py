@@ -1,0 +1,110 @@
+"""`stackfix run`: the command sees a cured environment, and nothing of it was changed."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.judges.command import Run, run
+from tests.real_environments.standins import write_wheels
+from tests.real_environments.workshop import Workshop
+from tests.repair_world import WINNER, Bench, bench_in, read_only
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
+TELL = "import os, sys; print(sys.prefix, os.environ.get('VIRTUAL_ENV'), sys.argv[1:]); sys.exit(41)"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A broken environment, which no test changes."""
+    folder = tmp_path_factory.mktemp("stand-ins")
+    (folder / "made").mkdir()
+    return bench_in(Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels")))
+
+
+def started(bench: Bench, *words: str | Path) -> Run:
+    return bench.say("run", *words)
+
+
+def test_the_command_gets_the_right_library_and_nothing_is_changed(bench: Bench) -> None:
+    before, cache = bench.tree(), bench.cache()
+    assert bench.imports().returncode == 1
+    said = started(bench, "--", "python", "-B", "-c", WINNER)
+    assert (said.status, said.stdout.strip(), said.stderr) == (0, bench.own, "")
+    assert (bench.tree(), bench.cache()) == (before, cache)
+
+
+def test_it_needs_no_write_access(bench: Bench) -> None:
+    start = read_only(bench.prefix)
+    if not start:
+        pytest.skip("nothing can be mounted here")
+    said = bench.say("run", "--", "python", "-B", "-c", WINNER, start=start)
+    assert (said.status, said.stdout.strip(), said.stderr) == (0, bench.own, "")
+
+
+@pytest.mark.parametrize("dashes", [("--",), ()], ids=str)
+def test_words_and_the_exit_status_are_the_commands_own(dashes: tuple[str, ...], bench: Bench) -> None:
+    said = started(bench, *dashes, "python", "-B", "-c", TELL, "--json", "", "-v", "--", "*")
+    assert said.status == 41, said
+    assert said.stdout.strip() == f"{bench.prefix} {bench.prefix} ['--json', '', '-v', '--', '*']"
+    assert said.stderr == ""
+
+
+def test_what_is_set_is_said_when_asked(bench: Bench) -> None:
+    said = started(bench, "-v", "--", "sh", "-c", 'printf "%s" "$LD_LIBRARY_PATH"')
+    own = f"{Path(bench.own).parent}:{bench.hostile['LD_LIBRARY_PATH']}"
+    assert (said.status, said.stdout) == (0, own)
+    assert f"stackfix: LD_LIBRARY_PATH={own}\n" in said.stderr
+    assert f"stackfix: VIRTUAL_ENV={bench.prefix}\n" in said.stderr
+    assert f"stackfix: PATH={bench.prefix}/bin:" in said.stderr
+
+
+def test_what_variables_cannot_cure_is_said_and_the_command_runs(bench: Bench, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(bench.prefix, tmp_path / "copy", symlinks=True))
+    gone = next(copy.rglob("libcudnn_cnn_infer.so.8"))
+    gone.unlink()
+    words = (sys.executable, "-m", "stackfix", "run", "--prefix", copy)
+    said = run([*words, "--", "echo", "it ran"], cwd=tmp_path, env=bench.environ())
+    assert (said.status, said.stdout) == (0, "it ran\n")
+    assert "SF401 is not cured for this command" in said.stderr
+    assert "stackfix repair" in said.stderr
+    quiet = run([*words, "-q", "--", "echo", "it ran"], cwd=tmp_path, env=bench.environ())
+    assert (quiet.stdout, quiet.stderr) == ("it ran\n", "")
+
+
+def test_what_is_preloaded_is_taken_out(bench: Bench) -> None:
+    bad = f"{bench.hostile['LD_LIBRARY_PATH']}/libnvJitLink.so.12"
+    said = bench.say("run", "--", "python", "-B", "-c", WINNER, LD_LIBRARY_PATH="", LD_PRELOAD=bad)
+    assert (said.status, said.stdout.strip(), said.stderr) == (0, bench.own, "")
+
+
+@pytest.mark.parametrize("words", [(), ("--",), ("no-such-command",), ("no-such-command", "--json")], ids=str)
+def test_malformed_use_is_exit_2(words: tuple[str, ...], bench: Bench) -> None:
+    said = started(bench, *words)
+    assert (said.status, said.stdout) == (2, ""), said
+    assert said.stderr.startswith("error: ")
+
+
+def test_standard_output_is_the_commands_so_there_is_no_document(bench: Bench) -> None:
+    said = started(bench, "--json", "--", "true")
+    assert (said.status, said.stdout) == (2, "")
+    assert "No such option '--json'" in said.stderr
+
+
+def test_a_file_that_is_no_program_is_exit_3(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"\x7fELF no program")
+    file.chmod(0o755)
+    said = started(bench, "--", file)
+    assert said.status == 3, said
+    assert f"{file}: cannot be started" in said.stderr
+
+
+def test_a_command_that_is_killed_dies_as_it_would_without_us(bench: Bench) -> None:
+    assert started(bench, "--", "sh", "-c", "kill -TERM $$").status == -signal.SIGTERM

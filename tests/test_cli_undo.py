@@ -1,0 +1,158 @@
+"""`stackfix undo`: what it gives back, what it keeps, and what it says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stackfix.apply.records import Applied
+from stackfix.apply.transaction import apply_plan
+from stackfix.cli.repair_apply import no_wheels
+from stackfix.plan.records import Action, Plan, SetAside, Step, WriteFile
+from tests.apply_faults.world import tree_of
+from tests.cli_world import Say
+from tests.inspect_trees import make_venv
+
+OURS = ("CONDA", "VIRTUAL_ENV", "PYTHON", "STACKFIX_")
+
+
+@pytest.fixture(autouse=True)
+def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of this machine, and no network."""
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("undo opened a socket")
+
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(socket, "socket", refuse)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_venv(tmp_path_factory.mktemp("undo") / "an env")
+
+
+@pytest.fixture
+def prefix(made: Path, tmp_path: Path) -> Path:
+    """A venv without any repair."""
+    return Path(shutil.copytree(made, tmp_path / "an env", symlinks=True))
+
+
+def apply(prefix: Path, *steps: Step) -> Applied:
+    action = Action(id="relink-1", kind="relink", summary=f"Do {len(steps)} things", cures=(), steps=steps, changes=())
+    return apply_plan(Plan(prefix=str(prefix), actions=(action,), left=()), prefix, installer=no_wheels)
+
+
+def test_the_last_repair_is_taken_back(prefix: Path, say: Say) -> None:
+    first = tree_of(prefix)
+    apply(prefix, WriteFile(path="lib/one", text="1"))
+    second = tree_of(prefix)
+    apply(prefix, WriteFile(path="lib/two", text="2"), SetAside(path="pyvenv.cfg"))
+    (prefix / "pyvenv.cfg").write_text("")      # the place is still an environment
+    (prefix / "pyvenv.cfg").unlink()
+    said = say("undo", "--prefix", prefix)
+    assert (said.status, said.err) == (0, ""), said
+    assert said.out == (f"taken back: repair 2 of {prefix}\n  Do 2 things\n  removed    lib/two\n"
+                        "  restored   pyvenv.cfg\n")
+    assert {**tree_of(prefix), ".": 0} == {**second, ".": 0}
+    assert say("undo", "--prefix", prefix, "-q").out == ""
+    assert {**tree_of(prefix), ".": 0} == {**first, ".": 0}
+
+
+def test_all_are_taken_back(prefix: Path, say: Say) -> None:
+    first = tree_of(prefix)
+    for name in ("one", "two", "three"):
+        apply(prefix, WriteFile(path=f"lib/{name}", text=name))
+    said = say("undo", "--prefix", prefix, "--all", "--json")
+    assert (said.status, said.err) == (0, ""), said
+    assert said.json["prefix"] == str(prefix)
+    assert [(each["repair"], each["removed"]) for each in said.json["undone"]] == [
+        (3, ["lib/three"]), (2, ["lib/two"]), (1, ["lib/one"])]
+    assert tree_of(prefix) == first
+
+
+def test_the_repairs_are_listed_the_last_one_first(prefix: Path, say: Say) -> None:
+    assert say("undo", "--prefix", prefix, "--list").out == f"no repair is recorded in {prefix}\n"
+    for name in ("one", "two"):
+        apply(prefix, WriteFile(path=f"lib/{name}", text=name))
+    before = tree_of(prefix)
+    said = say("undo", "--prefix", prefix, "--list", "-v")
+    assert (said.status, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert [line for line in lines if line.startswith("repair ")] == [lines[0], lines[3]]
+    assert lines[0].startswith("repair 2 of ")
+    assert lines[2] == "  made       lib/two"
+    document = say("undo", "--prefix", prefix, "--list", "--json").json
+    assert [each["made"] for each in document["repairs"]] == [["lib/two"], ["lib/one"]]
+    assert document["unfinished"] is None
+    assert tree_of(prefix) == before
+
+
+def test_nothing_to_undo_is_exit_1(prefix: Path, say: Say) -> None:
+    before = tree_of(prefix)
+    said = say("undo", "--prefix", prefix)
+    assert (said.status, said.out) == (1, "")
+    assert "no repair is recorded there" in said.err
+    assert say("undo", "--prefix", prefix, "--json").json["error"]["code"] == "nothing-to-undo"
+    assert tree_of(prefix) == before
+
+
+def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, say: Say) -> None:
+    first = tree_of(prefix)
+    apply(prefix, WriteFile(path="lib/one", text="ours"))
+    (prefix / "lib" / "one").unlink()
+    (prefix / "lib" / "one").write_text("mine")
+    changed = tree_of(prefix)
+    said = say("undo", "--prefix", prefix)
+    assert said.status == 1, said
+    assert "lib/one" in said.err
+    assert tree_of(prefix) == changed
+    said = say("undo", "--prefix", prefix, "--force")
+    assert said.status == 0, said
+    [kept] = [line for line in said.out.splitlines() if line.startswith("  kept")]
+    assert kept.startswith("  kept       lib/one, which was changed after the repair, is now ")
+    assert Path(kept.rpartition(" is now ")[2]).read_text() == "mine"
+    left = {path: facts for path, facts in tree_of(prefix).items() if not path.startswith((".stackfix", "."))}
+    assert left == {path: facts for path, facts in first.items() if path != "."}
+
+
+def test_what_was_taken_back_before_an_error_is_told(prefix: Path, say: Say) -> None:
+    apply(prefix, WriteFile(path="lib/one", text="1"))
+    apply(prefix, WriteFile(path="lib/two", text="2"))
+    (prefix / "lib" / "one").unlink()
+    said = say("undo", "--prefix", prefix, "--all")
+    assert said.status == 1, said
+    assert "taken back: repair 2" in said.out
+    assert "lib/one" in said.err
+
+
+@pytest.mark.parametrize("words", [("--list", "--all"), ("--list", "--force"), ("--prefix", "/nowhere")], ids=str)
+def test_malformed_use_is_exit_2(words: tuple[str, ...], prefix: Path, say: Say) -> None:
+    assert say("undo", *(() if "--prefix" in words else ("--prefix", prefix)), *words).status == 2
+
+
+def test_the_active_environment_is_meant_where_none_is_named(prefix: Path, say: Say,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(prefix, WriteFile(path="lib/one", text="1"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
+    assert say("undo").out.startswith(f"taken back: repair 1 of {prefix}\n")
+
+
+def test_another_process_at_work_is_waited_for_by_nobody(prefix: Path, say: Say) -> None:
+    code = ("import sys\nfrom stackfix.apply.lock import locked\nfrom stackfix.apply.tree import Tree\n"
+            "with Tree(sys.argv[1]) as tree, locked(tree):\n    print('held', flush=True)\n    sys.stdin.read()\n")
+    with subprocess.Popen([sys.executable, "-c", code, str(prefix)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        said = say("undo", "--prefix", prefix)
+        child.communicate()
+    assert said.status == 3, said
+    assert f"process {child.pid}" in said.err
