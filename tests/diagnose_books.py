@@ -38,21 +38,23 @@ def release(minor: str, *patches: str) -> BookRelease:
 
 @dataclass(frozen=True)
 class FakeTorchBook:
-    """Fills records.TorchBook. Spans are "2.1-2.2", "2.8-" or "-2.1"; "-" is every minor."""
+    """Fills records.TorchBook. Spans are "2.1-2.2", "2.8-" or "-2.1"; "-" is every minor, "none" none."""
 
     spans: Mapping[str, str] = field(default_factory=dict)
     cuda: Collection[str] = ()                              # names that libc10_cuda.so has
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)     # names that a patch release lacks
+    having: Mapping[str, tuple[str, ...]] = field(default_factory=dict)      # and those that it alone has
 
     @property
     def releases(self) -> tuple[BookRelease, ...]:
-        return tuple(release(each, *(patch for patch in self.lacking if patch.rpartition(".")[0] == each))
+        patches = tuple(dict.fromkeys((*self.lacking, *self.having)))
+        return tuple(release(each, *(patch for patch in patches if patch.rpartition(".")[0] == each))
                      for each in MINORS)
 
     def minors(self, name: str) -> tuple[str, ...]:
         known = {neutral(each): span for each, span in self.spans.items()}
-        span = known.get(neutral(name))
-        if span is None:
+        span = known.get(neutral(name), "none")
+        if span == "none":
             return ()
         first, _, last = span.partition("-")
         return MINORS[MINORS.index(first or MINORS[0]):MINORS.index(last or MINORS[-1]) + 1]
@@ -61,8 +63,9 @@ class FakeTorchBook:
         return ("libc10_cuda.so",) if name in self.cuda else ("libc10.so",) if self.minors(name) else ()
 
     def exceptions(self, version: str) -> tuple[PatchException, ...]:
-        return tuple(PatchException(version=version, key=neutral(each), exported=False)
-                     for each in self.lacking.get(version, ()))
+        return tuple(PatchException(version=version, key=neutral(each), exported=exported)
+                     for told, exported in ((self.lacking, False), (self.having, True))
+                     for each in told.get(version, ()))
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class FakeNvidiaBook:
 
 
 def books(spans: Mapping[str, str], *judged: JudgedWheel, cuda: Collection[str] = (),
-          lacking: Mapping[str, tuple[str, ...]] | None = None, nvidia: FakeNvidiaBook | None = None) -> Books:
+          lacking: Mapping[str, tuple[str, ...]] | None = None, nvidia: FakeNvidiaBook | None = None,
+          having: Mapping[str, tuple[str, ...]] | None = None) -> Books:
     """Books that know these names of torch, these wheels, and these libraries of NVIDIA's."""
-    return Books(torch=FakeTorchBook(spans, cuda, lacking or {}), nvidia=nvidia or FakeNvidiaBook(),
+    return Books(torch=FakeTorchBook(spans, cuda, lacking or {}, having or {}), nvidia=nvidia or FakeNvidiaBook(),
                  judged=ReadWheels(judged))

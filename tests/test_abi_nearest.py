@@ -163,6 +163,15 @@ def test_a_patch_that_alone_fits_has_the_string_of_its_wheel() -> None:
     assert found.version == "2.4.0"
 
 
+def test_wheels_of_another_processor_do_not_count() -> None:
+    rows = [judged("0.0.27", "2.3"),
+            replace(judged("0.0.28", "2.3"), file="xformers-0.0.28-cp311-cp311-linux_aarch64.whl"),
+            replace(judged("0.0.29", "2.3"), file="xformers-0.0.29-py3-none-any.whl")]
+    assert extension(replace(HERE, platform="linux-aarch64"), "0.0.26", *rows) == "0.0.28"
+    assert extension(HERE, "0.0.29", *rows[:2]) == "0.0.27"
+    assert extension(HERE, "0.0.30", *rows) == "0.0.29"
+
+
 def test_a_wheel_that_excludes_the_torch_is_not_named() -> None:
     """Its symbols would do; installers and locks go by its metadata."""
     rows = [replace(judged(version, "2.3"), declares=declares)

@@ -152,6 +152,23 @@ def test_no_lock_is_told_of_a_build_that_is_on_another_index(tree: World, say: S
     assert "stackfix lock --torch 2.7.1" in say("abi", "ext", *of(tree)).out
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_check_names_the_same_releases_with_the_same_commands(tree: World, say: Say, installer: str) -> None:
+    """torchaudio 2.8.0 beside torch 2.3.1."""
+    module = lib(wants=(SET_28,), needs=NEEDS, runpath="$ORIGIN/../../torch/lib")
+    tree.wheel("torchaudio", "2.8.0", {"torchaudio/lib/_torchaudio.so": module}, requires=("torch==2.8.0",),
+               installer=installer)
+    abi = say("abi", "torchaudio", *of(tree), "--json").json
+    assert abi["fit"]["verdict"] == "does not fit"
+    found = [each["command"] for each in abi["nearest"]]
+    checked = say("check", "--root", str(tree.folder), "--prefix", tree.prefix, "--json").json
+    [finding] = [each for each in checked["findings"] if each["code"] == "SF501"
+                 and each["culprit"]["package"] == "torchaudio 2.8.0"]
+    assert [each.partition("  #")[0] for each in finding["cure"]] == found
+    assert found[0].startswith("uv pip install --python /venv/bin/python --no-deps" if installer == "uv" else
+                               "/venv/bin/python -m pip install --no-deps")
+
+
 def test_quiet_says_nothing_of_what_fits(tree: World, say: Say) -> None:
     assert (say("abi", "ext", *of(tree), "-q").status, say("abi", "ext", *of(tree), "-q").out) == (0, "")
 

@@ -199,7 +199,7 @@ def test_symbols_of_no_release(tmp_path: Path) -> None:
     assert "all its other symbols are those of torch 2.3 to 2.7" in finding.evidence
     assert finding.built_for is not None
     assert (finding.built_for.torch, finding.built_for.unknown) == ((), ("_ZN3c107NightlyEv",))
-    assert not any("stackfix lock --torch 2." in line and "--flash-attn 2.7.4" in line for line in finding.cure)
+    assert not any("stackfix lock --torch 2." in line and line.endswith("--flash-attn 2.7.4") for line in finding.cure)
 
 
 def test_names_that_only_the_installed_torch_has(tmp_path: Path) -> None:
@@ -247,7 +247,36 @@ def test_metadata_that_symbols_disprove(tmp_path: Path) -> None:
     assert finding.summary.endswith("its symbols are those of torch 2.3 to 2.7: c10::cuda::SetDevice(signed char)")
     assert ("its metadata is disproved: its metadata requires torch==2.1.2, and its symbols need 2.3 to 2.7"
             in finding.evidence)
-    assert "stackfix lock --torch 2.3.1 --with ext==1" in finding.cure
+    assert not any("stackfix lock" in line for line in finding.cure)        # its own metadata would refuse it
+
+
+def test_no_lock_is_told_of_a_build_that_is_on_another_index(tmp_path: Path) -> None:
+    """torch 2.6.0+cu126 has the new std::string and is nearer: the default index's 2.6.0, which is locked, has not."""
+    world = flash_attn(torch(World(tmp_path), "2.3.1+cu121"), "2.7.4", NEW_CHECK)
+    locks = [line for line in findings(world.view())["SF501"].cure if line.endswith("--flash-attn 2.7.4")]
+    assert locks == ["stackfix lock --torch 2.7.1 --flash-attn 2.7.4"]
+
+
+def test_lines_of_metadata_for_another_python_state_nothing(tmp_path: Path) -> None:
+    """Those that apply are taken together."""
+    world = torch(World(tmp_path), "2.2.1+cu121", device="Ei")
+    world.wheel("ext", "1", {"ext/_C.so": lib(needs=LINKED, wants=(DEVICE + "Ea",), runpath=RUNPATH)}, requires=(
+        "torch==2.1.2 ; python_version < '3.8'", "torch[x]>=2.4", "torch<2.6 ; sys_platform == 'linux'",
+        "torch==2.1.0 ; extra == 'old'"))
+    finding = findings(world.opens("ext/_C.so", project="ext").view())["SF501"]
+    assert [each for each in finding.evidence if "metadata" in each] == ["its metadata requires torch>=2.4,<2.6"]
+    assert "stackfix lock --torch 2.4.1 --with ext==1" in finding.cure
+
+
+def test_a_name_that_one_patch_alone_has(tmp_path: Path) -> None:
+    """torch 2.4.0 has it, and neither 2.4.1 nor another minor."""
+    world = torch(World(tmp_path), "2.4.1+cu121")
+    world.wheel("ext", "1", {"ext/_C.so": lib(needs=LINKED, wants=(ADD,), runpath=RUNPATH)}, requires=("torch==2.4.0",))
+    almanac = books({**SPANS, ADD: "none"}, having={"2.4.0": (ADD,)})
+    finding = findings(world.opens("ext/_C.so", project="ext").view(), almanac)["SF501"]
+    assert not any("disproved" in each or "admits" in each for each in finding.evidence)
+    assert "its symbols are those of torch 2.4.0 alone" in finding.evidence
+    assert "stackfix lock --torch 2.4.0 --with ext==1" in finding.cure
 
 
 def test_a_torch_that_ought_to_have_it(tmp_path: Path) -> None:
@@ -255,7 +284,7 @@ def test_a_torch_that_ought_to_have_it(tmp_path: Path) -> None:
     finding = findings(flash_attn(torch(World(tmp_path), "2.6.0+cu124"), "2.7.4", ADD).view())["SF501"]
     assert "The package index's torch 2.6 has all of its symbols: the torch that is installed is another build" in (
         finding.why)
-    assert not any("--flash-attn 2.7.4" in line for line in finding.cure)
+    assert not any(line.endswith("--flash-attn 2.7.4") for line in finding.cure)
 
 
 def test_an_early_patch_that_lacks_it(tmp_path: Path) -> None:

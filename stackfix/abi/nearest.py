@@ -15,6 +15,7 @@ from stackfix.matrix.records import Companion, FlashAttnWheel, TorchBuild
 SYMBOLS, DECLARED, FILE_NAME = "symbols", "declared", "file name"
 BASES = (SYMBOLS, FILE_NAME, DECLARED)      # the surest first
 FLASH, DEFAULT = "flash-attn", "default"
+PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,12 @@ class TorchThere:
 
 
 def nearest_extension(package: str, version: str, torch: TorchThere, *, judged: Iterable[JudgedWheel] = (),
-                      companions: Iterable[Companion] = (), flash: Iterable[FlashAttnWheel] = ()) -> Nearest | None:
+                      companions: Iterable[Companion] = (), flash: Iterable[FlashAttnWheel] = (),
+                      others: Iterable[str] = ()) -> Nearest | None:
     """The release of `package` nearest to `version` that fits the torch; None where none is known.
 
-    Of the iterables only the rows of the package count. A release whose wheels were read is judged by them alone.
+    Of the iterables only the rows of the package count; `others` are further releases that there are. A release whose
+    wheels were read is judged by them alone.
     """
     wheels = [each for each in judged if each.package == package]
     read = {each.version.partition("+")[0] for each in wheels}
@@ -45,7 +48,7 @@ def nearest_extension(package: str, version: str, torch: TorchThere, *, judged: 
     assets = list(flash) if package == FLASH else []
     found = [*by_symbols(wheels, torch), *by_file_name(assets, torch), *(
         each for each in by_declaration(rows, torch) if each.version not in read)]
-    every = {version.partition("+")[0], *read, *(each.version for each in rows), *(each.version for each in assets)}
+    every = {version.partition("+")[0], *others, *read, *(each.version for each in (*rows, *assets))}
     return closest(found, version, every)
 
 
@@ -98,6 +101,8 @@ def has_string(range_: TorchRange, build: TorchBuild, minor: str) -> bool:
 def by_symbols(wheels: Iterable[JudgedWheel], torch: TorchThere) -> Iterator[Nearest]:
     """Releases of which a wheel that was read can load with the torch, and whose metadata do not exclude it."""
     for each in wheels:
+        if not each.file.removesuffix(".whl").endswith(("any", PLATFORMS.get(torch.platform, "x86_64"))):
+            continue
         string = None in {each.string_abi, torch.string_abi} or each.string_abi == torch.string_abi
         cuda = torch.cuda is None or not each.cuda or torch.cuda in each.cuda
         # for another Python it is built as it is for this one
@@ -178,4 +183,4 @@ def minor_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-__all__ = ["TorchThere", "nearest_extension", "nearest_torch"]
+__all__ = ["DECLARED", "DEFAULT", "FLASH", "SYMBOLS", "TorchThere", "nearest_extension", "nearest_torch"]

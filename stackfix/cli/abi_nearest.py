@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stackfix.abi.host import DOES_NOT_FIT, Axis, Host, Suggestion
-from stackfix.abi.nearest import SYMBOLS, TorchThere, nearest_extension, nearest_torch
+from stackfix.abi.nearest import FLASH, SYMBOLS, TorchThere, nearest_torch
 from stackfix.abi.nvidia_versions import version_key
 from stackfix.abi.records import AbiFacts, Books, Bounds, Nearest
 from stackfix.abi.torch_required import torch_required
+from stackfix.diagnose.install_lines import install_line_in
+from stackfix.diagnose.nearest_release import Known, flash_line, nearest_release
 from stackfix.diagnose.releases import admits
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 OF_TORCH = frozenset({"torch", "C++ ABI", "CUDA"})
 PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
-FLASH = "flash-attn"
 
 
 def suggestions_for(facts: AbiFacts, host: Host, axes: Sequence[Axis], books: Books,
@@ -39,25 +39,24 @@ def suggestions_for(facts: AbiFacts, host: Host, axes: Sequence[Axis], books: Bo
 
 def other_extension(facts: AbiFacts, host: Host, books: Books, matrix: Matrix,
                     installation: Installation | None) -> Suggestion | None:
-    """The release of the package that is nearest to this one and fits the torch."""
+    """The release of the package that is nearest to this one and fits the torch: the one that `check` names too."""
     subject, torch = facts.subject, host.torch
     if torch is None or subject.version is None:
         return None
     there = TorchThere(release=torch.version.partition("+")[0], string_abi=torch.string_abi, cuda=torch.cuda_major,
                        python=host.python, platform=platform_of(facts, host))
-    judged = [each for each in books.judged.of(subject.name) if each.version != subject.version]
-    found = nearest_extension(subject.name, subject.version, there, judged=judged,
-                              companions=matrix.companions, flash=matrix.flash_attn_wheels)
-    if found is None or found.version == subject.version:
+    like = installation.find(subject.name) if installation is not None else None
+    conda = subject.origin == "installed" and like is not None and like.manager == "conda"
+    found = nearest_release(Known(subject.name, subject.version, subject.file_name, conda), there, torch.cuda, matrix,
+                            books.judged.of(subject.name))
+    if found is None:
         return None
     if found.package == FLASH:
-        cuda = f" --cuda {torch.cuda}" if torch.cuda and "." in torch.cuda else ""
-        command = f"stackfix lock --torch {there.release}{cuda} --flash-attn {found.version}"
-        return Suggestion(nearest=found, command=command)
+        return Suggestion(nearest=found, command=flash_line(matrix, there, torch.cuda, found))
+    requirement = f"{found.package}=={found.version}"
     if installation is None:
-        return Suggestion(nearest=found, command=f"stackfix lock --torch {there.release} "
-                                                 f"--with {found.package}=={found.version}")
-    return Suggestion(nearest=found, command=install_line(installation, f"{found.package}=={found.version}"))
+        return Suggestion(nearest=found, command=f"stackfix lock --torch {there.release} --with {requirement}")
+    return Suggestion(nearest=found, command=install_line(installation, requirement))
 
 
 def other_torch(facts: AbiFacts, host: Host, matrix: Matrix) -> Suggestion | None:
@@ -99,12 +98,8 @@ def nearest_version(bounds: Bounds, installed: str) -> str:
 
 
 def install_line(installation: Installation, requirement: str) -> str:
-    """The line that puts one release into the environment and touches nothing else."""
-    python = installation.python
-    program = shlex.quote(python.executable) if python and python.executable else "python"
-    pip = any(each.name == "pip" for each in installation.distributions)
-    installer = f"{program} -m pip install" if pip else f"uv pip install --python {program}"
-    return f"{installer} --no-deps {shlex.quote(requirement)}"
+    """The line that puts one release into the environment and touches nothing else, as `check` has it."""
+    return install_line_in(installation, installation.find(requirement.partition("==")[0]), requirement)
 
 
 def platform_of(facts: AbiFacts, host: Host) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_names import readable
 from stackfix.diagnose.abi_range import Told, minor_of
-from stackfix.diagnose.abi_stated import Stated, admits_minor, disagrees
+from stackfix.diagnose.abi_stated import Stated, disagrees
 from stackfix.diagnose.abi_told import bound_lines, patch_lines, string_lines, verdict_text
 from stackfix.diagnose.installed_torch import InstalledTorch
+from stackfix.diagnose.releases import admits
 
 FLAGS = {"new": "_GLIBCXX_USE_CXX11_ABI=1", "old": "_GLIBCXX_USE_CXX11_ABI=0"}
 SHOWN = 3
@@ -50,8 +51,8 @@ class Case:
     def disproved(self, statement: Stated) -> bool:
         """Whether no release that the symbols allow is one that is stated."""
         told = self.told
-        return told is not None and bool(told.range.minors) and not any(
-            admits_minor(statement, each) for each in told.range.minors)
+        return told is not None and bool(told.known_to_load) and not any(
+            admits(statement.torch, each) for each in told.known_to_load)
 
     def summary(self) -> str:
         """What, in one sentence."""
@@ -113,6 +114,6 @@ class Case:
     def need(self, told: Told) -> str:
         """What the symbols ask for, behind "its symbols"."""
         found = told.range
-        if found.minors:
-            return f"need {told.span(found.minors)}"
+        if found.minors or found.patches:
+            return f"need {', '.join(filter(None, (told.span(found.minors), *found.patches)))}"
         return "are those of no release that was read"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stackfix.diagnose.abi_groups import Extension
 from stackfix.diagnose.abi_range import Told
-from stackfix.diagnose.abi_stated import Stated, admits_minor
+from stackfix.diagnose.abi_stated import METADATA, Stated
 from stackfix.diagnose.finding_records import Install
 from stackfix.diagnose.install_lines import build_line, install_line, reinstall
 from stackfix.diagnose.installed_torch import InstalledTorch, numbers, platform_of
 from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
-from stackfix.matrix.records import Companion, TorchBuild
+from stackfix.matrix.records import TorchBuild
+
+if TYPE_CHECKING:
+    from stackfix.abi.nearest import TorchThere
 
 FLASH = "flash-attn"
 
@@ -27,43 +30,44 @@ class Way(NamedTuple):
 
 def builds_of(view: View, torch: InstalledTorch) -> list[TorchBuild]:
     """Rows of the installed torch: of its own CUDA where that is known."""
-    rows = [each for each in view.matrix.torch
-            if each.version == torch.release and each.platform == platform_of(view)]
-    exact = [each for each in rows if each.cuda == torch.cuda]
-    return exact or [each for each in rows if torch.cuda is None or each.cuda.partition(".")[0] == torch.cuda]
+    from stackfix.diagnose import nearest_release
+
+    return list(nearest_release.builds_of(view.matrix, there(view, torch), torch.cuda))
+
+
+def there(view: View, torch: InstalledTorch, strings: str | None = None) -> TorchThere:
+    """The installed torch, as extensions are chosen for it."""
+    from stackfix.abi.nearest import TorchThere
+
+    python = view.environment.python
+    return TorchThere(release=torch.release, string_abi=strings, cuda=torch.cuda_major,
+                      platform=platform_of(view) or "linux-64", python=python.minor if python else None)
 
 
 def for_this_torch(view: View, extension: Extension, torch: InstalledTorch,
                    strings: str | None = None) -> Iterator[Way]:
-    """Commands that bring the nearest build of the extension for the torch that is installed.
+    """The command that brings the nearest build of the extension for the torch that is installed.
 
     `strings`: torch's std::string, where it is known. Wheels whose symbols were read go before what is declared.
     """
-    from stackfix.abi.nearest import SYMBOLS, TorchThere, nearest_extension
+    from stackfix.abi.nearest import SYMBOLS
+    from stackfix.diagnose.nearest_release import Known, flash_line, nearest_release
 
-    known, python, platform = extension.distribution, view.environment.python, platform_of(view)
-    rows = builds_of(view, torch)
+    known = extension.distribution
+    if known is None or platform_of(view) is None:
+        return
+    here, url = there(view, torch, strings), known.origin.url if known.origin else ""
+    best = nearest_release(Known(known.name, known.version, url.rpartition("/")[2], known.manager == "conda"), here,
+                           torch.cuda, view.matrix, view.books.judged.of(extension.name))
+    if best is None:
+        return
+    line: str | None = install_line(view, known, f"{extension.name}=={best.version}")
     if extension.name == FLASH:
-        yield from flash_attn(view, rows, extension)
-        return
-    if known is None or platform is None:
-        return
-    companions = [each for each in view.matrix.companions
-                  if each.package == extension.name and not same(extension, each.version)
-                  and is_for(each, rows, torch) and has_cuda_of(view, each, torch)]
-    judged = [each for each in view.books.judged.of(extension.name) if not same(extension, each.version)
-              and known.manager != "conda"              # conda builds the same release anew for each torch
-              and (each.declares in {None, "*"} or admits(each.declares or "", torch.release))]
-    there = TorchThere(release=torch.release, string_abi=strings, cuda=torch.cuda_major, platform=platform,
-                       python=python.minor if python else None)
-    best = nearest_extension(extension.name, known.version, there, judged=judged, companions=companions)
-    if best is not None:
-        line = install_line(view, known, f"{extension.name}=={best.version}")
-        yield Way(line + (f"  # its symbols are those of torch {there.minor}" if best.basis == SYMBOLS else ""),
-                  installing(extension, best.version))
-        return
-    for version in sorted((each.version for each in companions if each.torch is None), key=numbers, reverse=True)[:1]:
-        yield Way(install_line(view, known, f"{extension.name}=={version}"), installing(extension, version))
+        line = flash_line(view.matrix, here, torch.cuda, best)
+    elif best.basis == SYMBOLS:
+        line = f"{line}  # its symbols are those of torch {here.minor}"
+    if line is not None:
+        yield Way(line, installing(extension, best.version))
 
 
 def installing(extension: Extension, version: str) -> Install:
@@ -72,62 +76,14 @@ def installing(extension: Extension, version: str) -> Install:
     return Install(package=extension.name, manager=manager, specifier=f"=={version}", version=version)
 
 
-def is_for(row: Companion, rows: list[TorchBuild], torch: InstalledTorch) -> bool:
-    """Whether a release is known to be for this torch."""
-    from stackfix.matrix.query import companion_fits
-
-    if row.torch is None and not is_of_release(row, torch):
-        return False
-    if rows:
-        return any(companion_fits(row, each) is None for each in rows)
-    return row.torch is None or admits(row.torch, torch.release)
-
-
-def is_of_release(row: Companion, torch: InstalledTorch) -> bool:
-    """Whether a release that states no torch came with this one, under its number: torchaudio does so up to 2.11."""
-    return row.package == "torchaudio" and numbers(row.version)[:2] == numbers(torch.release)[:2]
-
-
-def has_cuda_of(view: View, row: Companion, torch: InstalledTorch) -> bool:
-    """Whether a release is for torch's CUDA major: where it does not say, for that of the index's own torch."""
-    own = next((each.cuda for each in view.matrix.torch if each.version == torch.release and each.index == "default"
-                and each.platform == platform_of(view)), None)
-    told = row.cuda or own
-    return torch.cuda_major is None or told is None or told.partition(".")[0] == str(torch.cuda_major)
-
-
-def same(extension: Extension, version: str) -> bool:
-    """Whether it is the release that is installed already."""
-    return extension.distribution is not None and \
-        extension.distribution.version.partition("+")[0] == version.partition("+")[0]
-
-
-def flash_attn(view: View, rows: list[TorchBuild], extension: Extension) -> Iterator[Way]:
-    """The nearest release that has a prebuilt wheel for this torch, Python and platform; a later one, if there is."""
-    from stackfix.matrix.query import flash_attn_wheels_for
-
-    python, platform = view.environment.python, platform_of(view)
-    if python is None or platform is None:
-        return
-    wheels = [each for row in rows for each in flash_attn_wheels_for(view.matrix, row, python.minor, platform)]
-    now = numbers(extension.distribution.version) if extension.distribution else ()
-    later = [each for each in wheels if numbers(each.version) > now]
-    best = min(later, key=lambda each: numbers(each.version), default=next(iter(wheels), None))
-    if best is not None:
-        row = next(each for each in rows if each.cuda)
-        yield Way(f"stackfix lock --torch {row.version} --cuda {row.cuda} --flash-attn {best.version}  "
-                  f"# there is {best.file}", installing(extension, best.version))
-
-
 def for_the_extension(view: View, extension: Extension, stated: tuple[Stated, ...], told: Told | None,
                       torch: InstalledTorch) -> Iterator[Way]:
     """A lock of the torch that the extension was built for, the nearest to the one that is installed."""
     wanted = [each for each in stated if not admits(each.torch, torch.release)]
-    if told is None or not told.range.minors:
+    if told is None or not told.known_to_load:
         best = nearest_stated(view, wanted, torch)
     else:
-        possible = [each for each in wanted if any(admits_minor(each, minor) for minor in told.range.minors)]
-        best = nearest_shown(view, extension, possible, told, torch)
+        best = nearest_shown(view, extension, stated, told, torch)
     if best is not None:
         install = Install(package="torch", manager=torch.manager, specifier=f"=={best}", version=best)
         yield Way(f"stackfix lock --torch {best}{with_extension(extension)}", install)
@@ -142,18 +98,25 @@ def nearest_stated(view: View, wanted: list[Stated], torch: InstalledTorch) -> s
     return older[0] if older else fitting[-1] if fitting else None
 
 
-def nearest_shown(view: View, extension: Extension, wanted: list[Stated], told: Told,
+def nearest_shown(view: View, extension: Extension, stated: tuple[Stated, ...], told: Told,
                   torch: InstalledTorch) -> str | None:
-    """Of the releases that have all symbols, and that are stated where something is."""
+    """Of the releases that have all symbols: one that is stated, where something is that the symbols do not disprove.
+
+    None where the metadata refuse each of them, or only another index has a build: no lock would come of it.
+    """
     from stackfix.abi.nearest import nearest_torch
 
-    python, platform = view.environment.python, platform_of(view)
+    declared = [each for each in stated if each.source == METADATA]
+    possible = [each for each in stated if each.source != METADATA and not admits(each.torch, torch.release)
+                and any(admits(each.torch, version) for version in told.known_to_load)]
     builds = [each for each in view.matrix.torch if each.version != torch.release
-              and all(admits(one.torch, each.version) for one in wanted[:1])]
-    cuda = () if extension.cuda_major is None else (extension.cuda_major,)
-    best = nearest_torch(told.range, torch.release, builds, cuda=cuda, python=python.minor if python else None,
-                         platform=platform or "linux-64")
-    return best.version if best else None
+              and all(admits(one.torch, each.version) for one in possible[:1])]
+    here, cuda = there(view, torch), () if extension.cuda_major is None else (extension.cuda_major,)
+    best = nearest_torch(told.range, torch.release, builds, cuda=cuda, python=here.python, platform=here.platform,
+                         declared=lambda version: all(admits(each.torch, version) for each in declared))
+    if best is None or best.build is not None or not all(admits(each.torch, best.version) for each in declared):
+        return None
+    return best.version
 
 
 def with_extension(extension: Extension) -> str:

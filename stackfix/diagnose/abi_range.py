@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stackfix.abi.records import BookRelease, CompiledFile, TorchRange
 
 Seen: TypeAlias = tuple[LoadedObject, LoadOutcome]     # a file, and an opening that mapped it or tried to
+MOST_PATCHES = 10                   # torch never had that many of one minor
 READ_PLATFORM = "linux-64"          # of the wheels that the almanac was made of
 
 
@@ -37,7 +38,14 @@ class Told:
 
     def has(self, torch: InstalledTorch) -> bool:
         """Whether the release that is installed, of some build, has all names."""
-        return minor_of(torch) in self.range.minors
+        return minor_of(torch) in self.range.minors or torch.release in self.range.patches
+
+    @property
+    def known_to_load(self) -> tuple[str, ...]:
+        """Releases that may have all names: each patch of the minors that do, but those known to lack one."""
+        every = (*(f"{minor}.{patch}" for minor in self.range.minors for patch in range(MOST_PATCHES)),
+                 *self.range.patches)
+        return tuple(filter(self.range.loads, every))
 
     def record(self) -> BuiltFor:
         """For a plan of repairs."""
@@ -54,7 +62,7 @@ def told_of_torch(view: View, extension: Extension) -> Told | None:
     """What the almanac tells of an extension's files that fail."""
     found = [(each.requester, each.opening.outcome) for each in extension.sightings if each.requester is not None]
     told, first = told_of(view, found), extension.first.requester
-    if told is None or told.range.minors or told.range.unknown or first is None:
+    if told is None or told.range.minors or told.range.patches or told.range.unknown or first is None:
         return told
     # files for several releases side by side: the one that fails first stands for them
     return told_of(view, [each for each in found if each[0].identity == first.identity])

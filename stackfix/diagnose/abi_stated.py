@@ -10,10 +10,9 @@ from stackfix.diagnose.releases import admits
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 
-TORCH = re.compile(r"torch\s*\(?\s*((?:===?|~=|!=|<=|>=|<|>)[^;)]*)", re.IGNORECASE)
+METADATA = "its metadata"
 IN_NAME = re.compile(r"torch(\d+\.\d+)")                # flash_attn-2.5.7+cu122torch2.2cxx11abiFALSE
 SHORT = re.compile(r"(?:^|[^a-z])pt(\d)(\d{1,2})")      # torch_scatter-2.1.2+pt23cu121
-MOST_PATCHES = 10                                       # torch never had that many of one minor
 STRING_ABI = re.compile(r"cxx11abi(TRUE|FALSE)", re.IGNORECASE)
 
 
@@ -30,7 +29,7 @@ def stated_torch(view: View, distribution: Distribution | None) -> Iterator[Stat
     """All that states it, the surest first. What its symbols tell is another matter: abi_range."""
     if distribution is not None:
         yield from in_file_name(distribution)
-        yield from in_metadata(distribution)
+        yield from in_metadata(view, distribution)
         yield from in_matrix(view, distribution)
 
 
@@ -43,13 +42,15 @@ def in_file_name(distribution: Distribution) -> Iterator[Stated]:
             yield Stated(text=f"its {what} says torch {minor}: {text}", torch=f"=={minor}.*", source=f"its {what}")
 
 
-def in_metadata(distribution: Distribution) -> Iterator[Stated]:
-    """What it requires of torch."""
-    for line in distribution.requires:
-        text, _, marker = line.partition(";")
-        if (match := TORCH.match(text)) and "extra" not in marker:
-            specifier = match[1].replace(" ", "")
-            yield Stated(text=f"its metadata requires torch{specifier}", torch=specifier, source="its metadata")
+def in_metadata(view: View, distribution: Distribution) -> Iterator[Stated]:
+    """What it requires of torch in this environment, all lines together."""
+    from stackfix.abi.torch_required import torch_required
+
+    python, machine = view.environment.python, view.situation.loader.machine.machine
+    if python is not None:
+        specifier = torch_required(distribution.requires, (), None, (machine,), python.minor)
+        if specifier:
+            yield Stated(text=f"its metadata requires torch{specifier}", torch=specifier, source=METADATA)
 
 
 def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:
@@ -62,7 +63,7 @@ def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:
         row = companion(view.matrix, distribution.name, distribution.version.partition("+")[0])
     except InvalidVersion:
         return
-    if row is not None and row.torch is not None and not any(in_metadata(distribution)):
+    if row is not None and row.torch is not None and not any(in_metadata(view, distribution)):
         yield Stated(text=f"{distribution.name} {row.version} is built for torch{row.torch} ({row.source})",
                      torch=row.torch, source="the matrix")
 
@@ -70,11 +71,6 @@ def in_matrix(view: View, distribution: Distribution) -> Iterator[Stated]:
 def disagrees(statement: Stated, release: str) -> bool:
     """Whether a statement names another torch than the installed one."""
     return not admits(statement.torch, release)
-
-
-def admits_minor(statement: Stated, minor: str) -> bool:
-    """Whether a statement admits some patch release of a minor."""
-    return any(admits(statement.torch, f"{minor}.{patch}") for patch in range(MOST_PATCHES))
 
 
 def stated_string_abi(distribution: Distribution | None) -> str | None:

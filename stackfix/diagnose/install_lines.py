@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner, Python
 
 
+class Place(Protocol):
+    """What is known of an environment."""
+
+    @property
+    def prefix(self) -> str: ...
+    @property
+    def python(self) -> Python | None: ...
+    @property
+    def distributions(self) -> Sequence[Distribution]: ...
+
+
 def install_line(view: View, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
     """The line that brings packages into ranges, as `like` was installed; `alone`: and touches no other."""
+    return install_line_in(view.environment, like, *requirements, alone=alone)
+
+
+def install_line_in(place: Place, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
+    """The same of an environment of which less is known."""
     words = " ".join(f"'{each}'" for each in requirements)
     if like is not None and like.manager == "conda":
-        return f"conda install --prefix {prefix_of(view)} {words}"
-    return f"{installer(view, like, 'install')}{' --no-deps' if alone else ''} {words}"
+        return f"conda install --prefix {shlex.quote(place.prefix)} {words}"
+    return f"{installer_of(place, like, 'install')}{' --no-deps' if alone else ''} {words}"
 
 
 def update_line(view: View, owner: Owner) -> str:
@@ -61,25 +78,25 @@ def export_line(folders: Iterable[str]) -> str:
 
 def installer(view: View, like: Owner | Distribution | None, command: str) -> str:
     """`uv pip install --python …`, or pip of the environment's own Python."""
-    return installer_of(view.environment.python, view.distributions, like, command)
+    return installer_of(view.environment, like, command)
 
 
-def installer_of(python: Python | None, distributions: Mapping[str, Distribution],
-                 like: Owner | Distribution | None, command: str) -> str:
-    """The same of an environment of which only this is known."""
+def installer_of(place: Place, like: Owner | Distribution | None, command: str) -> str:
+    """The same of an environment of which less is known."""
+    python = place.python
     program = shlex.quote(python.executable) if python and python.executable else "python"
-    return f"uv pip {command} --python {program}" if needs_uv(distributions, like) else f"{program} -m pip {command}"
+    return f"uv pip {command} --python {program}" if needs_uv(place, like) else f"{program} -m pip {command}"
 
 
 def by_uv(view: View, like: Owner | Distribution | None) -> bool:
     """Whether it is uv that the environment's packages are changed with."""
-    return needs_uv(view.distributions, like)
+    return needs_uv(view.environment, like)
 
 
-def needs_uv(distributions: Mapping[str, Distribution], like: Owner | Distribution | None) -> bool:
+def needs_uv(place: Place, like: Owner | Distribution | None) -> bool:
     """Whether uv installed it, or there is no pip in the environment: `python -m pip` would not run."""
-    found = distributions.get(like.name) if like is not None else None
-    return (found is not None and found.installer == "uv") or "pip" not in distributions
+    found = next((each for each in place.distributions if like is not None and each.name == like.name), None)
+    return (found is not None and found.installer == "uv") or all(each.name != "pip" for each in place.distributions)
 
 
 def conda_name(owner: Owner | Distribution) -> str:
