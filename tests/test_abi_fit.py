@@ -12,6 +12,7 @@ import pytest
 from stackfix.abi.book import open_torch_book
 from stackfix.abi.facts import abi_facts
 from stackfix.abi.fit import fit, verdict_of
+from stackfix.abi.fit_libraries import lost_for_some
 from stackfix.abi.fit_minors import spans
 from stackfix.abi.host import CANNOT_TELL, DOES_NOT_FIT, FITS, Axis, Host, HostTorch
 from stackfix.abi.judged import ReadWheels
@@ -63,6 +64,7 @@ class Exports:
 
     def __init__(self, sonames: Collection[str] = ("libc10.so",), **names: Collection[str]) -> None:
         self.sonames, self.names = sonames, names
+        self.lost = dict[str, set[str]]()       # libraries that lie in these folders alone
 
     def torch_has(self, soname: str) -> bool | None:
         return soname in self.sonames if "torch" in self.names else None
@@ -72,6 +74,9 @@ class Exports:
 
     def library_lacks(self, soname: str, names: Collection[str]) -> Collection[str] | None:
         return self._lacks(soname.partition(".")[0], names)
+
+    def finds(self, soname: str, folders: Collection[str]) -> bool:
+        return soname not in self.lost or bool(self.lost[soname] & {*folders})
 
     def standard_lacks(self, names: Collection[str]) -> Collection[str] | None:
         return self._lacks("standard", names)
@@ -294,6 +299,29 @@ def test_a_name_of_the_cxx_library_that_neither_it_nor_torch_has(books: Books) -
     lost = axis("libstdc++", books, found, offers=Exports(standard=set()))
     assert (lost.verdict, [each.demangled for each in lost.missing]) == (DOES_NOT_FIT, ["std::ios_base_library_init()"])
     assert axis("libstdc++", books, found, offers=Exports(standard={name})).verdict == FITS
+
+
+def test_libraries_that_are_nowhere_are_named(books: Books) -> None:
+    """FFmpeg's, of which torchcodec has a module for each release."""
+    file = compiled(path="ext/lib/x.so", needed=("libavutil.so.56", "libhelp.so", "libc.so.6", "libtorch.so"))
+    file = replace(file, elf=replace(file.elf, runpath="/opt/help:$ORIGIN/../help"))
+    offers = Exports()
+    offers.lost = {"libavutil.so.56": set(), "libhelp.so": {"$ORIGIN/ext/lib/../help"}, "libtorch.so": set()}
+    needs = axis("needs", books, facts(books, file), offers=offers)
+    assert (needs.verdict, needs.needs) == (CANNOT_TELL, "libavutil.so.56")
+    other = compiled(path="ext/y.so")
+    found = facts(books, file, other)
+    assert "needs" not in [each.name for each in fit(found, HOST, offers, books, runs_on)]      # one of two modules
+    assert [(path, text.partition(",")[0]) for path, text in lost_for_some(found, offers)] == [
+        ("ext/lib/x.so", "needs libavutil.so.56")]
+    assert list(lost_for_some(facts(books, file), offers)) == list(lost_for_some(found, None)) == []
+    offers.lost["libhelp.so"] = {"/opt/help"}
+    assert axis("needs", books, facts(books, file), offers=offers).needs == "libavutil.so.56"
+
+
+def test_a_package_for_two_cudnns_may_have_two_parts(books: Books) -> None:
+    found = facts(books, compiled(needed=("libcudnn.so.8", "libcudnn.so.9")))
+    assert axis("cuDNN", books, found).verdict == CANNOT_TELL
 
 
 @pytest.mark.parametrize(("capabilities", "verdict"), [

@@ -220,7 +220,8 @@ def test_a_library_that_a_single_file_lacks_is_told(tree: World, say: Say) -> No
     alone = say("abi", "/x/_audio.so", *of(tree), "--json").json
     assert alone["torch"]["unknown"] == []      # torchaudio's own namespace
     assert axes(alone) | {"machine": ""} == dict.fromkeys(("torch", "CUDA"), "fits") | {
-        "other projects": "cannot tell", "machine": ""}
+        "other projects": "cannot tell", "needs": "cannot tell", "machine": ""}
+    assert next(each["needs"] for each in alone["fit"]["axes"] if each["name"] == "needs") == "libaudio.so"
     assert ["libaudio.so, not found beside it" in each["reason"] for each in alone["notes"]] == [True]
     tree.library("/x/libaudio.so", lib(offers=(own,)))
     beside = say("abi", "/x/_audio.so", *of(tree), "--json").json
@@ -326,6 +327,18 @@ def test_bad_input_is_one_error(words: tuple[str, ...], status: int, text: str, 
     assert text in said.err
     assert "Traceback" not in said.err
     assert said.err.count("error:") == 1
+
+
+@pytest.mark.parametrize(("tag", "text"), [
+    ("cp311-cp311-win_amd64", "is a wheel for win_amd64, and no wheel for Linux"),
+    ("py3-none-macosx_11_0_arm64", "is a wheel for macosx_11_0_arm64, and no wheel for Linux"),
+])
+def test_a_wheel_for_another_system_is_refused(tag: str, text: str, say: Say) -> None:
+    """Its .pyd and .dll files are no ELF files: that it has nothing compiled would not be true."""
+    path = make_wheel(Path.cwd(), "ext", "1.0", {"ext/_C.pyd": b"MZ"}, tag=tag)
+    said = say("abi", path.name)
+    assert (said.status, said.out) == (2, "")
+    assert text in said.err
 
 
 def test_an_error_is_a_document_with_json(tree: World, say: Say) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from stackfix.abi.facts_python import installers_refuse, module_abis
-from stackfix.abi.fit_libraries import cuda_axis, cudnn_axis, library_axes
+from stackfix.abi.fit_libraries import cuda_axis, cudnn_axis, library_axes, needed_axis
 from stackfix.abi.fit_torch import torch_axes
 from stackfix.abi.host import CANNOT_TELL, DOES_NOT_FIT, FITS, Axis, Host, HostSymbols, Lacking
 from stackfix.abi.mangled import demangle
@@ -38,6 +38,7 @@ def axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, books: Books, 
     if facts.cudnn:
         yield cudnn_axis(facts, host)
     yield from library_axes(facts, host, offers, books.nvidia)
+    yield from needed_axis(facts, offers)
     if (python := python_axis(facts, host)) is not None:
         yield python
     if facts.machine:

@@ -14,6 +14,7 @@ from stackfix.abi.records import AbiFacts, Bounds, CompiledFile, NvidiaBook
 
 # Libraries of every system, which have no symbol of torch's
 SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|util|stdc\+\+|gcc_s|gomp|atomic|z)\.so|ld-linux|ld64")
+NOWHERE = "not found: neither in the package, nor in the environment, nor where ld.so looks"
 OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
 
 
@@ -53,6 +54,9 @@ def cudnn_axis(facts: AbiFacts, host: Host) -> Axis:
     majors = cudnn_majors(left_to_others(facts.subject.files))
     if not majors:
         return Axis(name="cuDNN", verdict=FITS, needs=needs, has=host.cudnn, reason="brings its own along")
+    if len(majors) > 1:
+        return Axis(name="cuDNN", verdict=CANNOT_TELL, needs=needs, has=host.cudnn,
+                    reason="is linked against several of them, for one of which a part of it may be")
     if host.cudnn is None:
         return Axis(name="cuDNN", verdict=CANNOT_TELL, needs=needs, has=None,
                     reason="none is installed in the environment; the system may have one")
@@ -108,8 +112,42 @@ def library_axis(soname: str, names: Sequence[str], facts: AbiFacts, host: Host,
                     reason=f"it lacks {len(missing)} of them")
     if unsure:
         return Axis(name=soname, verdict=CANNOT_TELL, needs=needs, has=has,
-                    reason="this version was not read, and its neighbours differ")
+                    reason="this version was not read, and those that were differ in what they have")
     return Axis(name=soname, verdict=FITS, needs=needs, has=has, reason="it has them all")
+
+
+def needed_axis(facts: AbiFacts, offers: HostSymbols | None) -> Iterator[Axis]:
+    """Libraries that are nowhere, where each file needs one. Another file may load them first, so nothing is sure."""
+    lost, files = lost_libraries(facts, offers), facts.subject.files
+    if lost and all(any(soname in lost for soname in file.elf.needed) for file in files):
+        yield Axis(name="needs", verdict=CANNOT_TELL, needs=", ".join(lost), has=None, reason=NOWHERE)
+
+
+def lost_for_some(facts: AbiFacts, offers: HostSymbols | None) -> Iterator[tuple[str, str]]:
+    """A remark on each file that needs such libraries, where others need none: modules for one release of FFmpeg."""
+    if any(needed_axis(facts, offers)):
+        return
+    lost = lost_libraries(facts, offers)
+    for file in facts.subject.files if lost else ():
+        if wanted := [soname for soname in file.elf.needed if soname in lost]:
+            yield file.path, f"needs {', '.join(wanted)}, {NOWHERE}"
+
+
+def lost_libraries(facts: AbiFacts, offers: HostSymbols | None) -> Sequence[str]:
+    """DT_NEEDED that no place has: FFmpeg's, a driver's. NVIDIA's others, which are called, have axes of their own."""
+    if offers is None:
+        return ()
+    called = {call.soname for call in facts.calls if not OF_DRIVER.match(call.soname)}
+    folders = tuple(dict.fromkeys(placed(folder, file.path) for file in facts.subject.files
+                                  for text in (file.elf.rpath, file.elf.runpath) for folder in (text or "").split(":")))
+    return tuple(soname for soname in left_to_others(facts.subject.files) if soname not in called
+                 and not is_torch_library(soname) and not offers.finds(soname, folders))
+
+
+def placed(folder: str, path: str) -> str:
+    """A folder of RUNPATH, with the file's own behind $ORIGIN: "$ORIGIN/ext/../lib" of ext/_C.so."""
+    own = f"$ORIGIN/{path.rpartition('/')[0]}"
+    return folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", own, 1)
 
 
 def floor_of(bounds: Bounds | None) -> str:
@@ -120,4 +158,5 @@ def floor_of(bounds: Bounds | None) -> str:
     return f", {' '.join(filter(None, parts))}"
 
 
-__all__ = ["cuda_axis", "cudnn_axis", "library_axes"]
+__all__ = ["cuda_axis", "cudnn_axis", "left_to_others", "libraries_of_others", "library_axes",
+           "lost_for_some", "needed_axis"]

@@ -60,6 +60,13 @@ class HostSymbols(Protocol):
         """Those of the names that the library of this soname does not export."""
         ...
 
+    def finds(self, soname: str, folders: Collection[str]) -> bool:
+        """Whether a library of this name lies in one of the folders, in the environment, or where ld.so looks.
+
+        `$ORIGIN/…` is taken from each site folder.
+        """
+        ...
+
     def standard_lacks(self, names: Collection[str]) -> Collection[str] | None:
         """Those of the names that neither the C++ library nor torch exports."""
         ...

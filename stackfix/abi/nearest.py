@@ -48,7 +48,8 @@ def nearest_extension(package: str, version: str, torch: TorchThere, *, judged: 
     assets = list(flash) if package == FLASH else []
     found = [*by_symbols(wheels, torch), *by_file_name(assets, torch), *(
         each for each in by_declaration(rows, torch) if each.version not in read)]
-    every = {version.partition("+")[0], *others, *read, *(each.version for each in (*rows, *assets))}
+    every = {version.partition("+")[0], *others, *read, *(each.version for each in rows)}
+    every.update(each.version for each in assets)
     return closest(found, version, every)
 
 

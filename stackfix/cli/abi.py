@@ -62,6 +62,7 @@ def answer_to(asked: Asked, bars: Bars, *, symbols: bool) -> Answer:
     from stackfix.abi.facts import abi_facts
     from stackfix.abi.fit import fit, verdict_of
     from stackfix.abi.fit_claims import claims
+    from stackfix.abi.fit_libraries import lost_for_some
     from stackfix.abi.host import DOES_NOT_FIT, Answer
     from stackfix.abi.torch_asked import asked_of
     from stackfix.cli.abi_host import Capabilities
@@ -89,7 +90,8 @@ def answer_to(asked: Asked, bars: Bars, *, symbols: bool) -> Answer:
         facts=facts, claims=claims(facts, books.torch, admits), host=host, axes=axes, verdict=verdict,
         suggestions=suggestions,
         symbols=tuple(each.deciding() for each in asked_of(compiled.files, books.torch)) if symbols else None,
-        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable, *strays(facts, books.torch)))
+        notes=(*((each.path, each.reason) for each in notes), *compiled.unreadable, *strays(facts, books.torch),
+               *(lost_for_some(facts, offers) if host else ())))
 
 
 def strays(facts: AbiFacts, book: TorchBook) -> Iterator[tuple[str, str]]:
@@ -115,12 +117,13 @@ def host_for(asked: Asked, installation: Installation | None, facts: AbiFacts, b
     if installation is None or not facts.subject.files:
         return None, None
     from stackfix.cli.abi_host import read_host
+    from stackfix.cli.places_named import place_of
 
     meant = asked.environment_named or asked.kind == "package"
     if not meant and installation.find("torch") is None:
         return None, None
-    host, symbols = read_host(installation, asked.environ, gpus.result() if facts.gpu else ())
-    return host, symbols
+    folder = place_of(asked.root, asked.named).rpartition("/")[0] if asked.kind == "file" else None
+    return read_host(installation, asked.environ, gpus.result() if facts.gpu else (), folder)
 
 
 def show(answer: Answer, common: CommonOptions) -> None:

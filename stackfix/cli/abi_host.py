@@ -33,9 +33,9 @@ STANDARD, PATIENCE = "libstdc++.so.6", 2.0      # seconds that nvidia-smi is wai
 GPUS = "/proc/driver/nvidia/gpus"
 
 
-def read_host(installation: Installation, environ: Mapping[str, str],
-              capabilities: tuple[str, ...]) -> tuple[Host, EnvironmentSymbols]:
-    """The environment as a host, and the exports of its libraries."""
+def read_host(installation: Installation, environ: Mapping[str, str], capabilities: tuple[str, ...],
+              folder: str | None = None) -> tuple[Host, EnvironmentSymbols]:
+    """The environment as a host, and the exports of its libraries. `folder`: of the one file that is asked about."""
     root = installation.root
     architecture = read_architecture(root) or machine_of(installation.python)
     cache = read_loader(root, machine=architecture or "x86_64", cpu_flags=()).cache
@@ -45,7 +45,9 @@ def read_host(installation: Installation, environ: Mapping[str, str],
     torch_folders = (f"{torch.site}/torch/lib", *conda_lib(installation)) if torch else ()
     symbols = EnvironmentSymbols(
         root, torch=torch_folders, standard=standard.real_path if standard else None,
-        libraries=tuple(library_places(installation, torch_folders)))
+        libraries=tuple(library_places(installation, torch_folders)), cache=cache,
+        sites=(folder,) if folder else tuple(each.path for each in installation.sites),
+        system=(*filter(None, (folder,)), *said_folders(environ), *conda_lib(installation), *folders))
     glibc = find_glibc(root, folders, cache)
     python = installation.python
     return Host(
@@ -104,10 +106,14 @@ def library_places(installation: Installation, torch: tuple[str, ...]) -> Iterat
 def find_standard(installation: Installation, environ: Mapping[str, str], folders: tuple[str, ...],
                   cache: Mapping[str, str]) -> SystemLibrary | None:
     """The C++ library that a process of the environment would load."""
-    said = [each for each in environ.get("LD_LIBRARY_PATH", "").split(":") if each.startswith("/")]
     root = installation.root
-    return (find_library(root, STANDARD, (*said, *conda_lib(installation)), {})
+    return (find_library(root, STANDARD, (*said_folders(environ), *conda_lib(installation)), {})
             or find_library(root, STANDARD, folders, cache))
+
+
+def said_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """LD_LIBRARY_PATH."""
+    return tuple(each for each in environ.get("LD_LIBRARY_PATH", "").split(":") if each.startswith("/"))
 
 
 def find_cudnn(installation: Installation, torch: tuple[str, ...]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from stackfix.abi.names import is_torch_library
@@ -15,8 +16,14 @@ LEAST = "libc10.so"         # without it a folder is no torch's
 class EnvironmentSymbols:
     """Fills abi.host.HostSymbols."""
 
-    def __init__(self, root: Root, *, torch: Sequence[str], libraries: Sequence[str], standard: str | None) -> None:
-        """Folders of torch's libraries, and of others; `standard`: the C++ library's path."""
+    def __init__(self, root: Root, *, torch: Sequence[str], libraries: Sequence[str], standard: str | None,
+                 sites: Sequence[str] = (), system: Sequence[str] = (), cache: Collection[str] = ()) -> None:
+        """Folders of torch's libraries, and of others; `standard`: the C++ library's path.
+
+        `system`: folders in which ld.so looks, `cache`: names that its cache has.
+        """
+        self.root, self.sites, self.cache = root, sites, cache
+        self.searched = (*libraries, *torch, *system)
         self.files, self.standard, self.folders = DiskFiles(root), standard, tuple(libraries)
         self.torch = {name: path for folder in reversed(torch) for name, path in libraries_in(root, folder)}
 
@@ -34,6 +41,12 @@ class EnvironmentSymbols:
             if self._readable(f"{folder}/{soname}") is not None:
                 return self._lacked_by((f"{folder}/{soname}",), names)
         return None
+
+    def finds(self, soname: str, folders: Collection[str]) -> bool:
+        """Whether a library of this name lies in one of the folders, in the environment, or where ld.so looks."""
+        own = [posixpath.normpath(each.replace("$ORIGIN", site, 1)) for each in folders if "$ORIGIN" in each
+               for site in self.sites] + [each for each in folders if each.startswith("/") and "$" not in each]
+        return soname in self.cache or any(self.root.is_file(f"{each}/{soname}") for each in (*own, *self.searched))
 
     def standard_lacks(self, names: Collection[str]) -> Collection[str] | None:
         """Those that neither the C++ library nor torch exports."""

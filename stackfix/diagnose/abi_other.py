@@ -29,6 +29,8 @@ from stackfix.diagnose.library_symbols import owner_lines
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.situation import View
 
+DEFAULT_INDEX = "default"       # of torch's builds: no other is locked
+
 NO_LINK = "a link from one CUDA major's name to another's file does not help: the functions differ"
 
 
@@ -36,7 +38,8 @@ def cpu_torch(view: View, extension: Extension, torch: InstalledTorch) -> Findin
     """SF502."""
     wanted, cuda = tuple(extension.missing), extension.cuda_major
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.cuda != CPU
-            and each.platform == platform_of(view) and cuda in {None, int(each.cuda.partition(".")[0])}]
+            and each.index == DEFAULT_INDEX and each.platform == platform_of(view)
+            and cuda in {None, int(each.cuda.partition(".")[0])}]
     return make_finding(
         "SF502", severity_of(view, extension),
         summary=f"{extension.label} is built for CUDA, and {torch.name} for the CPU",
@@ -56,7 +59,7 @@ def other_cuda(view: View, extension: Extension, torch: InstalledTorch) -> Findi
     major = extension.cuda_major
     name = next(each for each in extension.missing if not is_torch_library(each))
     rows = [each for each in view.matrix.torch if each.version == torch.release and each.platform == platform_of(view)
-            and each.cuda.partition(".")[0] == str(major)]
+            and each.index == DEFAULT_INDEX and each.cuda.partition(".")[0] == str(major)]
     better, keep = tuple(for_this_torch(view, extension, torch)), with_extension(extension)
     told = told_of_torch(view, extension)
     stated = tuple(stated_torch(view, extension.distribution))

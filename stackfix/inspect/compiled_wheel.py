@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from stackfix.abi.records import Compiled
@@ -15,6 +15,7 @@ from stackfix.inspect.wheel_overlay import Ground
 from stackfix.inspect.wheel_parts import FILE_NAME, compare_name, is_shared_object, read_parts
 
 SITE, BASE = "/site", "/prefix"     # places in the temporary root, where an installer's would be
+OTHER_SYSTEMS = ("win", "macosx", "ios", "android")
 MOST_STATED = 8 << 30               # bytes of shared objects; the largest known wheel, torch's, has 2.4 GB
 
 Progress = Callable[[int, int], None]   # bytes that were unpacked, of how many
@@ -38,6 +39,7 @@ def read_wheel(path: Path, notes: list[Note], progress: Progress | None = None) 
             owner = Owner(manager="pip", name=distribution.name, version=distribution.version)
             unpacking.read_record(owner, deep=False)
             # installers choose by those of the name, whatever others WHEEL has
+            refuse_other_systems(path, compare_name(archive, distribution))
             tags = tuple(dict.fromkeys(compare_name(archive, distribution) or distribution.tags))
             read, unreadable = read_places(unpacking.laid, upper)
         notes += archive.notes()
@@ -48,6 +50,14 @@ def read_wheel(path: Path, notes: list[Note], progress: Progress | None = None) 
         name=distribution.name, version=distribution.version, origin="wheel", source=str(path), tags=tags,
         requires=distribution.requires, file_name=path.name if FILE_NAME.fullmatch(path.name) else None,
         files=tuple(read), unreadable=tuple(unreadable))
+
+
+def refuse_other_systems(path: Path, tags: Iterable[str]) -> None:
+    """Raises BadInput for a wheel whose name is for Windows or macOS alone: its compiled files are no ELF files."""
+    platforms = tuple(dict.fromkeys(each.rpartition("-")[2] for each in tags))
+    if platforms and all(each.startswith(OTHER_SYSTEMS) for each in platforms):
+        raise BadInput(str(path), f"is a wheel for {', '.join(platforms)}, and no wheel for Linux",
+                       "Name the wheel of the same release for Linux.")
 
 
 class ToldArchive(WheelArchive):
