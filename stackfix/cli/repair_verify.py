@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stackfix.cli.inspecting import Asked, open_view
+from stackfix.cli.repair_activate import activate
 from stackfix.cli.repair_planning import Planned, in_shell
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.situation import View
+from stackfix.inspect.places import Root
 from stackfix.plan.names import in_fixed_order, is_serious, key_of
 from stackfix.plan.records import InstallWheel, Plan
 from stackfix.report.repair_records import Verified
@@ -44,8 +46,13 @@ def verified(found: Planned, *, timeout: float) -> Verified:
     python = fresh.view.environment.python
     executable = python.executable if python is not None else None
     modules = () if executable is None else tuple(dict.fromkeys(touched_modules(found, fresh.view)))
-    load = loaded(found, executable, modules, asked.environ, timeout) if executable and modules else None
-    kernel = probe(executable, asked.environ, timeout=timeout) if executable and has_gpu(fresh.view) else None
+    shell = activate(fresh.view.environment, found.asked.environ, dict(found.plan.variables), timeout) \
+        if found.plan.variables else None
+    environ = asked.environ if shell is None else shell.environ
+    load = loaded(found, executable, modules, environ, timeout) if executable and modules else None
+    if shell is not None:
+        load = whole((shell.step, *(load.steps if load is not None else ())), None)
+    kernel = probe(executable, environ, timeout=timeout) if executable and has_gpu(fresh.view) else None
     if load is None:
         reasons.append(NO_LOAD if executable else NO_PYTHON)
     if kernel is None:
@@ -117,7 +124,7 @@ def touched_modules(found: Planned, after: View) -> Iterator[str]:
     changed |= {step.project for step in steps if isinstance(step, InstallWheel)}
     rows = Projects(after.environment, after.libraries).rows
     for project in sorted(changed, key=lambda each: (each not in rows, each)):
-        if project in rows:
+        if project in rows and is_there(found.asked.root, after, rows[project].module):
             yield rows[project].module
         else:
             yield from compiled_modules(after, project)
@@ -133,6 +140,13 @@ def signature(view: View, project: str) -> frozenset[tuple[str, bool, tuple[str,
         (each.what, bool(each.outcome.failures),
          tuple(sorted(each.outcome.attempted.objects[number].path for number in each.outcome.loaded)))
         for each in view.openings if each.project == project)
+
+
+def is_there(root: Root, view: View, module: str) -> bool:
+    """Whether a folder that Python imports from has something of that name: some wheels have only a compiled part."""
+    name = module.partition(".")[0]
+    return any(root.is_folder(f"{each.path}/{name}") or root.is_file(f"{each.path}/{name}.py")
+               for each in view.environment.sites)
 
 
 def compiled_modules(view: View, project: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from stackfix.diagnose.provenance import PRELOAD
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput
 from stackfix.inspect.environment_records import Environment
+from stackfix.plan.effect import Ground
 from stackfix.plan.effect_imports import in_order
 from stackfix.plan.effect_records import Effect, Variable
 from stackfix.plan.effect_variables import variables_after
@@ -44,19 +45,23 @@ class Cured:
 
 
 def cured_variables(asked: Asked) -> Cured:
-    """Found as a plan is, with variables for the only means."""
+    """Of the environment that is asked for."""
     with open_view(asked) as view, DiskGround(view, asked.root, no_wheel) as ground:
-        diagnosis = diagnose(view)
-        search = Search(Simulation(view, diagnosis, ground), NoChoices(FILES), Means(method="activate"), why_unwritten)
-        findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each) and each.repairable]
-        effect = search.run(findings)
-        for each in findings:
-            if not search.is_cured(effect, each):
-                effect = preloaded(search, effect, each) or effect
-        left = tuple(Left(code=each.code, summary=each.summary, reason=FILES) for each in findings
-                     if each.severity == "error" and not (effect and search.is_cured(effect, each)))
-        return Cured(environment=view.environment, left=left,
-                     variables=variables_after(view.situation, effect.variables))
+        return by_variables(view, ground)
+
+
+def by_variables(view: View, ground: Ground) -> Cured:
+    """Found as a plan is, with variables for the only means."""
+    diagnosis = diagnose(view)
+    search = Search(Simulation(view, diagnosis, ground), NoChoices(FILES), Means(method="activate"), why_unwritten)
+    findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each) and each.repairable]
+    effect = search.run(findings)
+    for each in findings:
+        if not search.is_cured(effect, each):
+            effect = preloaded(search, effect, each) or effect
+    left = tuple(Left(code=each.code, summary=each.summary, reason=FILES) for each in findings
+                 if each.severity == "error" and not (effect and search.is_cured(effect, each)))
+    return Cured(environment=view.environment, left=left, variables=variables_after(view.situation, effect.variables))
 
 
 def no_wheel(step: InstallWheel) -> Path:
@@ -99,7 +104,7 @@ def place_variables(environment: Environment, environ: Mapping[str, str]) -> dic
     if environment.venv is not None:
         wanted = {"VIRTUAL_ENV": environment.prefix, "PYTHONHOME": None}
     elif environment.conda is not None:
-        wanted = {"CONDA_PREFIX": environment.prefix}
+        wanted = {"CONDA_PREFIX": environment.prefix, **dict(environment.conda.variables)}
     elif folder in path:
         return {}
     if path[0] != folder:

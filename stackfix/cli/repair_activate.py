@@ -1,0 +1,63 @@
+"""The activation scripts of an environment, sourced for real in a shell: the variables that they leave."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stackfix.inspect.environment_records import Environment
+from stackfix.verify.records import ProbeStep
+
+SHELL = "/bin/sh"
+# What a script prints is no answer of ours. The last word is not looked for on PATH, which is the scripts' to set.
+SOURCE = 'for each in "$@"; do . "$each" >&2; done; exec /usr/bin/env -0'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activated:
+    """What a process finds that is started in an activated shell."""
+
+    environ: Mapping[str, str]
+    step: ProbeStep
+
+
+def activate(environment: Environment, environ: Mapping[str, str], wanted: Mapping[str, str | None],
+             timeout: float) -> Activated:
+    """The scripts sourced; a step that fails where they do not leave the variables as `wanted` (None: unset)."""
+    begin = time.monotonic()
+    found, fault = sourced(environment, environ, timeout)
+    if found is not None:
+        wrong = [name for name, value in wanted.items() if (found.get(name) or None) != (value or None)]
+        fault = "; ".join(f"{name} is {found.get(name)!r}, not {wanted[name]!r}" for name in wrong)
+    step = ProbeStep(name="activation", verdict="fails" if fault else "works", reason="error" if fault else None,
+                     detail=fault or ", ".join(wanted), accuracy=None, seconds=time.monotonic() - begin, libraries=())
+    return Activated(environ=found or environ, step=step)
+
+
+def sourced(environment: Environment, environ: Mapping[str, str], timeout: float) -> tuple[dict[str, str] | None, str]:
+    """The variables, or None and why they cannot be told."""
+    start = dict(environ)
+    if environment.conda is not None:
+        start |= {"CONDA_PREFIX": environment.prefix, **dict(environment.conda.variables)}
+    try:
+        done = subprocess.run([SHELL, "-c", SOURCE, SHELL, *scripts(environment)], env=start, capture_output=True,
+                              check=False, timeout=timeout, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    if done.returncode != 0:
+        last = (os.fsdecode(done.stderr).strip().splitlines() or ["no message"])[-1]
+        return None, f"{SHELL} ended with status {done.returncode}: {last}"
+    pairs = (os.fsdecode(each).partition("=") for each in done.stdout.split(b"\0") if each)
+    return {name: value for name, _, value in pairs}, ""
+
+
+def scripts(environment: Environment) -> Iterable[str]:
+    """What a POSIX shell sources, in its order."""
+    prefix = Path(environment.prefix)
+    if environment.conda is None:
+        return (str(prefix / "bin" / "activate"),)
+    return map(str, sorted((prefix / "etc" / "conda" / "activate.d").glob("*.sh")))
