@@ -118,7 +118,9 @@ def test_a_torch_that_an_extension_was_not_built_for_is_told_with_its_symbols(tm
     world.library("torch/_C.cpython-311-x86_64-linux-gnu.so", lib(needs=("libc10.so",), runpath="$ORIGIN/lib"))
     world.wheel("vllm-flash-attn", "2.5.6", {module: lib(
         needs=("libc10.so",), wants=("_ZN3c105ErrorD1Ev",), runpath=runpath)}, requires=("torch==2.1.2",))
-    assert told(world) == [("SF601", "warning", "torch 2.3.1")]
+    [works] = findings(world)
+    assert (works.code, works.severity, works.cure) == ("SF601", "note", ())    # another torch would break the rest
+    assert any("it can be loaded with torch 2.3.1 all the same" in each for each in works.evidence)
     world.library(module, lib(needs=("libc10.so",), wants=("_ZN3c104cuda9SetDeviceEi",), runpath=runpath))
     assert told(world) == [("SF601", "note", "torch 2.3.1")]
 
@@ -266,6 +268,16 @@ def test_a_companion_of_another_cuda(name: str, version: str, severity: str | No
     if name == "xformers":
         torch(world, "2.3.0+cu121")
     assert [(each.code, each.severity) for each in findings(world)] == ([("SF602", severity)] if severity else [])
+
+
+def test_a_companion_is_for_the_torch_of_the_lines_that_apply(tmp_path: Path) -> None:
+    def with_lines(name: str, *lines: str) -> list[str]:
+        world = torch(World(tmp_path / name)).wheel("torchvision", "0.18.1", requires=lines)
+        return [each.summary for each in findings(world) if each.code == "SF602"]
+
+    assert with_lines("a", "torch==2.1.0 ; sys_platform == 'darwin'", "torch==2.3.1 ; sys_platform != 'darwin'") == []
+    assert with_lines("b", "torch>=2.2", "torch<2.3 ; python_version >= '3.8'") == [
+        "torchvision 0.18.1 is for torch>=2.2,<2.3, and torch 2.3.1 is installed"]
 
 
 def test_a_companion_that_the_loader_shows_to_fail_is_a_note(tmp_path: Path) -> None:

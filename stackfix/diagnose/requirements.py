@@ -48,20 +48,23 @@ def of_stack(view: View, stack: Stack, unmet: Unmet) -> Finding:
     is_there = f"{found.version} is installed" if found else "it is not installed"
     pinned = "it is built and tested with exactly that version" if line.specifier.startswith("==") else \
         "other versions are outside of what it is made for"
+    works = tuple(working_lines(view, by.name, asked)) if line.name == "torch" and found and not shown else ()
+    if works and severity == "warning":
+        severity = "note"           # to move torch for what can be loaded would break what else was built for it
     evidence = [f"{by.metadata}/METADATA: Requires-Dist: {cut(line.text)}"]
     if found:
         evidence.append(f"{found.metadata}: {found.version}, installed by {found.installer or found.manager}")
     if shown:
         evidence.append(f"the loader shows what comes of it: {shown}")
-    elif line.name == "torch" and found:
-        evidence += working_lines(view, by.name, asked)
+    evidence += works
     return make_finding(
         "SF601", severity, level=stack.level(line.name),
         summary=f"{named(by)} requires {cut(asked)}, and {is_there}",
         why=f"{by.name} declares it, and {pinned}; a later installation has moved it, or left it out.",
         culprit=Culprit(package=named(found) if found else line.name), requester=Requester(package=named(by)),
         evidence=tuple(evidence),
-        cure=(install_line(view, found or by, asked, alone=found is not None),) if asked == cut(asked) else (),
+        cure=(install_line(view, found or by, asked, alone=found is not None),)
+        if asked == cut(asked) and not works else (),
     )
 
 

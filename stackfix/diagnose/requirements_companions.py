@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.abi.torch_required import torch_required
 from stackfix.diagnose.abi_told import working_lines
 from stackfix.diagnose.finding_records import Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import install_line
 from stackfix.diagnose.installed_torch import CPU, VARIANT, InstalledTorch, installed_torch
 from stackfix.diagnose.make_finding import make_finding
 from stackfix.diagnose.releases import admits
-from stackfix.diagnose.requirements_lines import parse_line
 from stackfix.diagnose.requirements_stack import Stack, named
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
@@ -33,7 +33,7 @@ def find_companion_mismatches(view: View, stack: Stack) -> Iterator[Finding]:
     for distribution in view.distributions.values():
         if is_companion(view, distribution):
             row = row_of(view, distribution)
-            wanted, source = wanted_torch(distribution, row)
+            wanted, source = wanted_torch(view, distribution, row)
             if wanted and not admits(wanted, torch.version):
                 yield of_torch(view, stack, torch, distribution, wanted, source)
             elif row is not None and torch.manager == distribution.manager == "pip":
@@ -47,12 +47,12 @@ def row_of(view: View, distribution: Distribution) -> Companion | None:
                  if each.package == distribution.name and each.version == release), None)
 
 
-def wanted_torch(distribution: Distribution, row: Companion | None) -> tuple[str | None, str]:
-    """(range of torch, what states it): the package's own metadata, else the matrix."""
-    for text in distribution.requires:
-        line = parse_line(text) if "torch" in text else None
-        if line is not None and line.name == "torch" and line.specifier and "extra" not in line.marker:
-            return line.specifier, f"{distribution.metadata}/METADATA: Requires-Dist: {text}"
+def wanted_torch(view: View, distribution: Distribution, row: Companion | None) -> tuple[str | None, str]:
+    """(range of torch, what states it): the package's own metadata as they apply here, else the matrix."""
+    python, machine = view.environment.python, view.situation.loader.machine.machine
+    stated = torch_required(distribution.requires, (), None, (machine,), python.minor if python else None)
+    if stated:
+        return stated, f"{distribution.metadata}/METADATA: Requires-Dist: torch{stated}"
     return (row.torch, f"the matrix ({row.confidence}): {row.source}") if row else (None, "")
 
 
