@@ -19,12 +19,12 @@ def applied_lines(applied: Applied, manner: Manner) -> Iterator[str]:
     """What was changed, where what was there is kept, and who still has the old files."""
     count = len(applied.made)
     made = f" {count} path{'s' * (count != 1)} made, {len(applied.kept)} kept in {applied.prefix}/{applied.folder}"
-    yield redacted("".join(led([("changed:", "green")], printable(made), "", manner)))
+    yield from led([("changed:", "green")], printable(made), "", manner)
     yield "`stackfix undo` takes it back"
     for each in applied.processes:
-        yield from led([("warning:", "yellow")], printable(
+        yield from map(redacted, led([("warning:", "yellow")], printable(
             f" process {each.pid} ({each.command}) has {len(each.files)} of the old files mapped: it goes on with them "
-            "until it is started anew"), "", manner)
+            "until it is started anew"), "", manner))
 
 
 def verified_lines(verified: Verified, manner: Manner) -> Iterator[str]:
