@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.abi.names import is_standard_symbol, is_torch_library, is_torch_symbol
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.faults import find_faults, own_copies, serious
 from stackfix.diagnose.faults_records import Fault
-from stackfix.diagnose.faults_symbols import family_of_symbol, is_standard_symbol, is_torch_library, is_torch_symbol
+from stackfix.diagnose.faults_symbols import family_of_symbol
 from stackfix.diagnose.faults_text import capital
 from stackfix.diagnose.records import MissingLibrary, MissingSymbol, MissingVersion
 from stackfix.matrix.libraries import load_libraries
