@@ -24,6 +24,7 @@ from tests.cli_world import Say
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
 from tests.repair_world import Bench, bench_in, on_a_terminal, read_only, shells
+from tests.test_cli_check import shape_differences
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
@@ -51,6 +52,14 @@ def is_cured(bench: Bench, *, env: dict[str, str] | None = None) -> bool:
 
 def kinds(document: Any) -> list[str]:
     return [each["kind"] for each in document["plan"]["actions"]]
+
+
+def documented() -> dict[str, Any]:
+    """The part of the document that docs/commands.md shows."""
+    page = (Path(__file__).parent.parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown: dict[str, Any] = json.loads(
+        page.partition("## `stackfix repair`")[2].partition("```json\n")[2].partition("```")[0])
+    return shown
 
 
 # --- what is shown, and that showing changes nothing ---
@@ -131,6 +140,7 @@ def test_activation_holds_once_it_is_sourced(bench: Bench) -> None:
     assert (said.status, kinds(said.json)) == (0, ["write-activation"]), said
     assert said.json["verified"]["load"] == "works"
     assert "bin/activate" in {each["path"] for each in said.json["applied"]["kept"]}
+    assert list(shape_differences(documented(), {key: said.json[key] for key in documented()})) == []
     assert not is_cured(bench)          # not activated
     script = f'. "{bench.prefix}/bin/activate"; env -0; deactivate; printf "%s" "$LD_LIBRARY_PATH"'
     for shell in shells():
