@@ -17,14 +17,18 @@ TORCH = "torch"
 
 
 def wants(view: View, finding: Finding) -> Iterator[tuple[Wanted, ...]]:
-    """Sets of packages, each of which would do by itself, best first: the records of the finding, then its commands."""
+    """Sets of packages, each of which would do by itself, best first: the records of the finding, then its commands.
+
+    Any release of a range comes after the one that is named: an index may not have that one.
+    """
     found = dict[tuple[Wanted, ...], None]()
-    for each in finding.installs:
-        if each.manager == "pip":
-            specifier = f"=={each.version}" if each.version else each.specifier
-            found.setdefault((wanted(view, each.package, specifier),))
+    records = [each for each in finding.installs if each.manager == "pip"]
+    for each in records:
+        found.setdefault((wanted(view, each.package, f"=={each.version}" if each.version else each.specifier),))
     for line in finding.cure:
         found.setdefault(tuple(asked_by(view, line)))
+    for each in records:
+        found.setdefault((wanted(view, each.package, each.specifier),))
     about_torch = package_name(finding.culprit.package) == TORCH
     for option in found:
         if option and (about_torch or all(each.project != TORCH for each in option)) and not of_conda(view, option):

@@ -6,16 +6,17 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.judges.command import run
+from tests.judges.command import Run, run
 from tests.real_environments.workshop import Made, Workshop
 
-# Runs inside the environment under test. Paths in the order of their first mapping; modules in that of their import.
+# Runs inside the environment under test. Words with a slash are libraries to be opened. Paths in the order of their
+# first mapping; modules in that of their import.
 SCRIPT = """
-import importlib, json, os, sys
+import ctypes, importlib, json, os, sys
 error = None
 try:
     for name in sys.argv[1:]:
-        importlib.import_module(name)
+        ctypes.CDLL(name) if "/" in name else importlib.import_module(name)
 except BaseException as raised:
     error = f"{type(raised).__name__}: {raised}"
 with open("/proc/self/maps") as maps:
@@ -39,7 +40,11 @@ class Told:
 
 def imports(workshop: Workshop, made: Made, *names: str, **variables: str) -> Told:
     """Import modules in a child of the environment, with nothing of this machine but `variables`."""
-    done = run([made.python, "-B", "-c", SCRIPT, *names], cwd=workshop.folder, env=workshop.quiet(**variables))
+    return told_by(run([made.python, "-B", "-c", SCRIPT, *names], cwd=workshop.folder, env=workshop.quiet(**variables)))
+
+
+def told_by(done: Run) -> Told:
+    """What a child with our script said."""
     assert done.status == 0, done
     told = json.loads(done.stdout.splitlines()[-1])
     program = told["executable"]

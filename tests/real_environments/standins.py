@@ -33,6 +33,10 @@ _here = os.path.dirname(os.path.abspath(__file__))
 ctypes.CDLL(_here + "/lib/libtorch_global_deps.so", mode=ctypes.RTLD_GLOBAL)
 ctypes.CDLL(_here + "/_C.{TAG}.so")
 """
+VLLM = f"""
+import ctypes, os, torch
+ctypes.CDLL(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/vllm_flash_attn_2_cuda.{TAG}.so")
+"""
 
 
 def write_wheels(folder: Path) -> Path:
@@ -189,10 +193,14 @@ def with_rpath(library: Library, soname: str | None, rpath: str) -> Library:
 
 
 def extensions() -> Iterator[Wheel]:
-    """What was built for another torch."""
-    yield Wheel(name="vllm-flash-attn", version="2.5.6", requires=("torch==2.1.2",), files={
-        f"vllm_flash_attn_2_cuda.{TAG}.so": lib(needs=("libc10.so", "libc10_cuda.so", "libtorch.so", "libcudart.so.12"),
-                                                wants=("_ZN3c104cuda9SetDeviceEi", STATE))})
-    yield Wheel(name="xformers", version="0.0.27", requires=("torch==2.3.1", "numpy"), files={
-        "xformers/__init__.py": "",
-        "xformers/_C.so": lib(needs=("libc10.so", "libtorch.so", "libtorch_cpu.so"), wants=(RUN_RECORD,))})
+    """What was built for another torch, and the releases of it that were built for this one."""
+    for version, pin, symbol in (("2.5.6", "2.1.2", "_ZN3c104cuda9SetDeviceEi"),
+                                 ("2.5.9.post1", "2.3.1", "_ZN3c104cuda9SetDeviceEa")):
+        yield Wheel(name="vllm-flash-attn", version=version, requires=(f"torch=={pin}",), files={
+            "vllm_flash_attn/__init__.py": VLLM,
+            f"vllm_flash_attn_2_cuda.{TAG}.so": lib(
+                needs=("libc10.so", "libc10_cuda.so", "libtorch.so", "libcudart.so.12"), wants=(symbol, STATE))})
+    for version, pin, symbol in (("0.0.27", "2.3.1", RUN_RECORD), ("0.0.27.post1", "2.4.0", STATE)):
+        yield Wheel(name="xformers", version=version, requires=(f"torch=={pin}", "numpy"), files={
+            "xformers/__init__.py": "",
+            "xformers/_C.so": lib(needs=("libc10.so", "libtorch.so", "libtorch_cpu.so"), wants=(symbol,))})
