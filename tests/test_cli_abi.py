@@ -169,6 +169,32 @@ def test_check_names_the_same_releases_with_the_same_commands(tree: World, say: 
                                "/venv/bin/python -m pip install --no-deps")
 
 
+CUBLAS, CUDNN = "libcublas.so.12", "libcudnn.so.9"
+
+
+def test_a_library_that_torch_pins_says_so(tree: World, say: Say) -> None:
+    """torch 2.3.1's metadata want cuBLAS 12.1.3.1; cublasSgemmGroupedBatched came with 12.4.2.65."""
+    pin = "nvidia-cublas-cu12==12.1.3.1"
+    tree.wheel("nvidia-cublas-cu12", "12.1.3.1", {
+        f"nvidia/cublas/lib/{CUBLAS}": lib(offers=(f"cublasCreate_v2@{CUBLAS}",))})
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(f"cublasSgemmGroupedBatched@{CUBLAS}",), needs=(CUBLAS,))})
+    [free] = say("abi", "ext", *of(tree), "--json").json["nearest"]
+    assert free["command"] == "/venv/bin/python -m pip install --no-deps 'nvidia-cublas-cu12==12.4.2.65'"
+    tree.wheel("pins", "1.0", {"pins.py": ""}, requires=(f"{pin} ; platform_system == 'Linux'",))
+    [pinned] = say("abi", "ext", *of(tree), "--json").json["nearest"]
+    assert pinned["command"] == f"{free['command']}  # pins 1.0 requires {pin}"
+
+
+def test_a_library_that_torch_cannot_do_without_is_not_exchanged(tree: World, say: Say) -> None:
+    """torch 2.3.1 is linked against libcudnn.so.8, which no release has beside libcudnn.so.9."""
+    tree.wheel("nvidia-cudnn-cu12", "8.9.2.26", {"nvidia/cudnn/lib/libcudnn.so.8": lib(offers=("cudnnCreate",))})
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(SET_23, FAIL_OLD, f"cudnnCreate@{CUDNN}"), needs=(*NEEDS, CUDNN))})
+    document = say("abi", "ext", *of(tree), "--json").json
+    assert axes(document)["cuDNN"] == axes(document)[CUDNN] == "does not fit"
+    assert [(each["package"], each["command"]) for each in document["nearest"]] == [
+        ("torch", "stackfix lock --torch 2.4.1 --with ext==1.0")]
+
+
 def test_quiet_says_nothing_of_what_fits(tree: World, say: Say) -> None:
     assert (say("abi", "ext", *of(tree), "-q").status, say("abi", "ext", *of(tree), "-q").out) == (0, "")
 

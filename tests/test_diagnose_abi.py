@@ -168,8 +168,21 @@ def test_only_the_symbols_tell(tmp_path: Path) -> None:
     assert finding.summary == ("flash-attn 2.7.4 was built for another torch than 2.7.0+cu126: its symbols are those "
                                "of torch 2.1 to 2.6: c10::Warner::~Warner()")
     assert "only the symbols tell" in finding.why
-    assert ("FLASH_ATTENTION_FORCE_BUILD=TRUE /venv/bin/python -m pip install --no-build-isolation --no-cache-dir "
-            "--no-deps --force-reinstall --no-binary flash-attn flash-attn==2.7.4") in finding.cure
+
+
+@pytest.mark.parametrize(("name", "version", "cure"), [
+    ("flash-attn", "2.7.4.post1", (
+        "FLASH_ATTENTION_FORCE_BUILD=TRUE /venv/bin/python -m pip install --no-build-isolation --no-cache-dir "
+        "--no-deps --force-reinstall --no-binary flash-attn flash-attn==2.7.4.post1")),
+    ("flash-attn", "2.7.4", "compile flash-attn anew from its sources in this environment"),
+    ("vllm-flash-attn", "2.5.7", "compile vllm-flash-attn anew from its sources in this environment"),
+])
+def test_a_build_from_the_index_is_told_where_there_is_an_sdist(tmp_path: Path, name: str, version: str,
+                                                                cure: str) -> None:
+    """Of most extensions there are wheels alone: `--no-binary` would find nothing to build."""
+    world = torch(World(tmp_path), "2.7.0+cu126")
+    world.wheel(name, version, {FLASH: lib(needs=LINKED, wants=(WARNER,), runpath=RUNPATH)})
+    assert findings(world.opens(f"{world.site}/{FLASH}", project=name).view())["SF501"].cure[-1] == cure
 
 
 @pytest.mark.parametrize(("version", "strings", "wants", "mine", "torchs"), [

@@ -55,18 +55,22 @@ def nearest_extension(package: str, version: str, torch: TorchThere, *, judged: 
 
 def nearest_torch(range_: TorchRange, release: str, builds: Iterable[TorchBuild], *, cuda: Sequence[int] = (),
                   python: str | None = None, platform: str = "linux-64",
-                  declared: Callable[[str], bool] | None = None) -> Nearest | None:
+                  declared: Callable[[str], bool] | None = None,
+                  locked: Callable[[TorchBuild], bool] | None = None) -> Nearest | None:
     """The torch nearest to `release` that the symbols admit and of which a build fits; None where none is known.
 
-    `cuda`: majors that the extension is linked against. `declared`: whether its metadata admit a release; those go
-    before others, since an installer takes no other, and of them those of the default index, which alone is locked.
-    Of a minor the newest patch is meant, unless only another fits.
+    `cuda`: majors that the extension is linked against. `declared`: whether its metadata admit a release;
+    those go before others, since an installer takes no other, and of them those of the default index, which alone is
+    locked, and of them those that `locked` has for builds that a lock takes beside the extension. Of a minor the
+    newest patch is meant, unless only another fits.
     """
     every = [each for each in builds if each.platform == platform]
     fitting = [each for each in every if admits_build(range_, each, cuda, python)]
     if declared is not None:
         fitting = [each for each in fitting if declared(each.version)] or fitting
     fitting = [each for each in fitting if each.index == DEFAULT] or fitting
+    if locked is not None:
+        fitting = [each for each in fitting if locked(each)] or fitting
     newest = {minor: max(keyed(each.version for each in fitting if minor_of(each.version) == minor))
               for minor in {minor_of(each.version) for each in fitting}}
     chosen = {each.version: each for each in fitting

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stackfix.abi.host import DOES_NOT_FIT, Axis, Host, Suggestion
-from stackfix.abi.nearest import FLASH, SYMBOLS, TorchThere, nearest_torch
-from stackfix.abi.nvidia_versions import version_key
-from stackfix.abi.records import AbiFacts, Books, Bounds, Nearest
+from stackfix.abi.facts_libraries import cudnn_majors
+from stackfix.abi.fit_libraries import left_to_others
+from stackfix.abi.host import DOES_NOT_FIT, Axis, Host, HostTorch, Suggestion
+from stackfix.abi.nearest import DEFAULT, FLASH, TorchThere, nearest_torch
+from stackfix.abi.records import AbiFacts, Books
 from stackfix.abi.torch_required import torch_required
 from stackfix.diagnose.install_lines import install_line_in
-from stackfix.diagnose.nearest_release import Known, flash_line, nearest_release
+from stackfix.diagnose.nearest_release import Known, flash_line, is_locked_with, nearest_release
 from stackfix.diagnose.releases import admits
 
 if TYPE_CHECKING:
     from stackfix.inspect.compiled_installed import Installation
-    from stackfix.matrix.records import Matrix
+    from stackfix.matrix.records import Matrix, TorchBuild
 
-OF_TORCH = frozenset({"torch", "C++ ABI", "CUDA"})
+OF_TORCH = frozenset({"torch", "C++ ABI", "CUDA", "cuDNN"})
 PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 
 
@@ -33,7 +34,10 @@ def suggestions_for(facts: AbiFacts, host: Host, axes: Sequence[Axis], books: Bo
         matrix = load_matrix()
         found += filter(None, (other_extension(facts, host, books, matrix, installation),
                                other_torch(facts, host, matrix)))
-    found += other_libraries(facts, host, lost, installation)
+    if installation is not None:
+        from stackfix.cli.abi_libraries import other_libraries
+
+        found += other_libraries(facts, host, lost, books.nvidia, installation)
     return tuple(found)
 
 
@@ -55,7 +59,8 @@ def other_extension(facts: AbiFacts, host: Host, books: Books, matrix: Matrix,
         return Suggestion(nearest=found, command=flash_line(matrix, there, torch.cuda, found))
     requirement = f"{found.package}=={found.version}"
     if installation is None:
-        return Suggestion(nearest=found, command=f"stackfix lock --torch {there.release} --with {requirement}")
+        lock = f"stackfix lock --torch {there.release} --with {requirement}"
+        return Suggestion(nearest=found, command=lock if can_be_locked(torch, there, matrix) else None)
     return Suggestion(nearest=found, command=install_line(installation, requirement))
 
 
@@ -65,13 +70,18 @@ def other_torch(facts: AbiFacts, host: Host, matrix: Matrix) -> Suggestion | Non
     if torch is None or facts.torch is None:
         return None
     required = torch_required(subject.requires, facts.python, facts.python_floor, facts.machine, host.python)
-    found = nearest_torch(facts.torch, torch.version.partition("+")[0], matrix.torch, cuda=facts.cuda,
-                          python=host.python, platform=platform_of(facts, host),
-                          declared=(lambda version: admits(required, version)) if required else None)
+    platform = platform_of(facts, host)
+    known = Known(subject.name, subject.version or "")
+    found = nearest_torch(facts.torch, torch.version.partition("+")[0], with_cudnn(facts, matrix), cuda=facts.cuda,
+                          python=host.python, platform=platform,
+                          declared=(lambda version: admits(required, version)) if required else None,
+                          locked=lambda build: is_locked_with(build, known, matrix))
     if found is None or found.version == torch.version:
         return None
-    if found.build is not None or (required and not admits(required, found.version)):
-        return Suggestion(nearest=found, command=None)      # of another index, or its own metadata refuse the lock
+    locks = any(is_locked_with(each, known, matrix) for each in matrix.torch if each.version == found.version
+                and (each.index, each.platform) == (DEFAULT, platform))
+    if found.build is not None or not locks or (required and not admits(required, found.version)):
+        return Suggestion(nearest=found, command=None)      # of another index, or a lock would be refused
     keep = ""
     if subject.origin != "file" and subject.version is not None:
         version = subject.version.partition("+")[0]
@@ -79,22 +89,17 @@ def other_torch(facts: AbiFacts, host: Host, matrix: Matrix) -> Suggestion | Non
     return Suggestion(nearest=found, command=f"stackfix lock --torch {found.version}{keep}")
 
 
-def other_libraries(facts: AbiFacts, host: Host, lost: set[str],
-                    installation: Installation | None) -> Iterator[Suggestion]:
-    """The version of each library wheel that is nearest to the installed one and has all that is called."""
-    versions = dict(host.nvidia)
-    for bounds in facts.library_bounds:
-        if bounds.soname in lost and bounds.package in versions and bounds.versions and installation is not None:
-            version = nearest_version(bounds, versions[bounds.package])
-            found = Nearest(package=bounds.package, version=version, build=None, basis=SYMBOLS)
-            yield Suggestion(nearest=found, command=install_line(installation, f"{bounds.package}=={version}"))
+def with_cudnn(facts: AbiFacts, matrix: Matrix) -> list[TorchBuild]:
+    """Builds of torch with the cuDNN that the package leaves to others; all where it leaves none."""
+    majors = set(map(str, cudnn_majors(left_to_others(facts.subject.files))))
+    return [each for each in matrix.torch if not majors or each.cudnn is None
+            or each.cudnn.partition(".")[0] in majors]
 
 
-def nearest_version(bounds: Bounds, installed: str) -> str:
-    """The oldest that is newer than the installed one, else the newest."""
-    here = version_key(installed)
-    newer = [each for each in bounds.versions if here is not None and (key := version_key(each)) and key > here]
-    return newer[0] if newer else bounds.versions[-1]
+def can_be_locked(torch: HostTorch, there: TorchThere, matrix: Matrix) -> bool:
+    """Whether a lock of the release brings this build: the default index's, as far as its CUDA tells."""
+    return any(each.version == there.release and each.index == DEFAULT and each.platform == there.platform
+               and torch.cuda in {None, each.cuda, each.cuda.partition(".")[0]} for each in matrix.torch)
 
 
 def install_line(installation: Installation, requirement: str) -> str:

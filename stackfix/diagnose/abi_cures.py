@@ -17,6 +17,7 @@ from stackfix.matrix.records import TorchBuild
 
 if TYPE_CHECKING:
     from stackfix.abi.nearest import TorchThere
+    from stackfix.diagnose.nearest_release import Known
 
 FLASH = "flash-attn"
 
@@ -105,6 +106,7 @@ def nearest_shown(view: View, extension: Extension, stated: tuple[Stated, ...], 
     None where the metadata refuse each of them, or only another index has a build: no lock would come of it.
     """
     from stackfix.abi.nearest import nearest_torch
+    from stackfix.diagnose.nearest_release import is_locked_with
 
     declared = [each for each in stated if each.source == METADATA]
     possible = [each for each in stated if each.source != METADATA and not admits(each.torch, torch.release)
@@ -112,11 +114,29 @@ def nearest_shown(view: View, extension: Extension, stated: tuple[Stated, ...], 
     builds = [each for each in view.matrix.torch if each.version != torch.release
               and all(admits(one.torch, each.version) for one in possible[:1])]
     here, cuda = there(view, torch), () if extension.cuda_major is None else (extension.cuda_major,)
+    known = known_of(extension)
     best = nearest_torch(told.range, torch.release, builds, cuda=cuda, python=here.python, platform=here.platform,
-                         declared=lambda version: all(admits(each.torch, version) for each in declared))
+                         declared=lambda version: all(admits(each.torch, version) for each in declared),
+                         locked=lambda build: is_locked_with(build, known, view.matrix))
     if best is None or best.build is not None or not all(admits(each.torch, best.version) for each in declared):
         return None
-    return best.version
+    return best.version if is_locked(view, best.version, known, here.platform) else None
+
+
+def is_locked(view: View, version: str, known: Known, platform: str) -> bool:
+    """Whether a lock of a torch keeps the extension, as far as the matrix decides."""
+    from stackfix.abi.nearest import DEFAULT
+    from stackfix.diagnose.nearest_release import is_locked_with
+
+    return any(is_locked_with(each, known, view.matrix) for each in view.matrix.torch
+               if (each.version, each.index, each.platform) == (version, DEFAULT, platform))
+
+
+def known_of(extension: Extension) -> Known:
+    """The extension as releases of it are looked up."""
+    from stackfix.diagnose.nearest_release import Known
+
+    return Known(extension.name, extension.distribution.version if extension.distribution else "")
 
 
 def with_extension(extension: Extension) -> str:
@@ -128,12 +148,14 @@ def with_extension(extension: Extension) -> str:
 
 
 def rebuild(view: View, extension: Extension) -> tuple[str, ...]:
-    """The line that compiles the extension anew for the torch that is there; none for those that have no sources."""
+    """What compiles the extension anew for the torch that is there; nothing for those that have no sources."""
     if extension.distribution is None:
         return ("compile the extension anew in this environment",)
     if extension.name.startswith("nvidia-"):                # they have no sources
         return (reinstall(view, extension.distribution),)
     if any(row.package == extension.name for row in view.matrix.companions):
         return ()
-    force = "FLASH_ATTENTION_FORCE_BUILD=TRUE " if extension.distribution.name == FLASH else ""
-    return (f"{force}{build_line(view, extension.distribution)}",)
+    line = build_line(view, extension.distribution)
+    if line is None:
+        return (f"compile {extension.name} anew from its sources in this environment",)
+    return (f"FLASH_ATTENTION_FORCE_BUILD=TRUE {line}",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.diagnose.install_lines import build_line
+from stackfix.diagnose.install_lines import FLASH, build_line
 from stackfix.diagnose.installed_torch import InstalledTorch, installed_torch, numbers, platform_of
 from stackfix.diagnose.machine_libraries import user_driver
 from stackfix.diagnose.situation import View
@@ -16,13 +16,15 @@ def ways_out(view: View, package: str, capability: str) -> tuple[str, ...]:
     if torch is not None and package == torch.name:
         return builds_for(view, torch, capability)
     again = build_line(view, Owner(manager="pip", name=name, version=version))
-    if name == "flash-attn":
+    variable = f"FLASH_ATTN_CUDA_ARCHS={digits}" if name == FLASH else f"TORCH_CUDA_ARCH_LIST={capability}"
+    line = f"FLASH_ATTENTION_FORCE_BUILD=TRUE {variable} {again}" if again else \
+        f"compile {name} anew from its sources in this environment, with {variable}"
+    if name == FLASH:
         releases = (each.nvcc_release for each in view.machine.toolkits if each.nvcc_release)
         nvcc = max(releases, key=numbers, default=None)
-        return (f"FLASH_ATTENTION_FORCE_BUILD=TRUE FLASH_ATTN_CUDA_ARCHS={digits} {again}  "
-                f"# nvcc must know sm_{digits}" + (f"; the newest here is {nvcc}" if nvcc else ""),
+        return (f"{line}  # nvcc must know sm_{digits}" + (f"; the newest here is {nvcc}" if nvcc else ""),
                 "or use torch.nn.functional.scaled_dot_product_attention")
-    return (f"TORCH_CUDA_ARCH_LIST={capability} {again}",) if version else ()
+    return (line,) if version else ()
 
 
 def builds_for(view: View, torch: InstalledTorch, capability: str) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import Protocol
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner, Python
 
+FLASH = "flash-attn"        # the matrix says of which of its releases there is an sdist
+
 
 class Place(Protocol):
     """What is known of an environment."""
@@ -49,9 +51,14 @@ def reinstall(view: View, owner: Owner | Distribution) -> str:
     return f"{installer(view, owner, 'install')} {again} --no-deps {owner.name}=={owner.version}"
 
 
-def build_line(view: View, like: Owner | Distribution) -> str:
-    """The line that compiles a package anew from its sources, against the torch that is there."""
+def build_line(view: View, like: Owner | Distribution) -> str | None:
+    """The line that compiles a package anew from its sources, against the torch that is there.
+
+    None where no sdist of the release is known to be on the index: most extensions have wheels alone.
+    """
     name, version = like.name, like.version.partition("+")[0]
+    if name != FLASH or not any(each.version == version and each.sdist for each in view.matrix.flash_attn):
+        return None
     uv = by_uv(view, like)
     again = f"--no-build-isolation {'--no-cache' if uv else '--no-cache-dir'} --no-deps"
     return (f"{installer(view, like, 'install')} {again} {'--reinstall' if uv else '--force-reinstall'} "

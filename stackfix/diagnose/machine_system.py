@@ -138,8 +138,8 @@ def old_glibc(view: View, fault: Fault) -> Finding:
     package = f"{owner.name} {owner.version}" if owner else None
     version = glibc.version if glibc and glibc.version else None
     here, system = f"glibc {version}" if version else fault.name, view.machine.release
-    again = (f"{reinstall(view, known)}  # the wheel that fits this system", build_line(view, known)) if known else \
-        ("compile it on this system, or on an older one",)
+    compiled = (build_line(view, known) if known else None) or "compile it on this system, or on an older one"
+    again = (*((f"{reinstall(view, known)}  # the wheel that fits this system",) if known else ()), compiled)
     return make_finding(
         "SF904", severity_of(fault),
         summary=f"{here} is too old for {who_needs(fault)}, which needs {needs_text(fault)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from stackfix.abi.nearest import DECLARED, DEFAULT, FLASH, TorchThere, nearest_extension
@@ -36,9 +37,10 @@ def nearest_release(known: Known, there: TorchThere, cuda: str | None, matrix: M
     every = [each for each in matrix.companions if each.package == known.name]
     companions = [each for each in every if not same(known, each.version) and is_for(each, rows, there)
                   and has_cuda_of(matrix, each, there)]
-    found = nearest_extension(
-        known.name, known.version, there, companions=companions, others=[each.version for each in every],
-        judged=() if known.conda else [each for each in judged if not same(known, each.version)])
+    read = [] if known.conda else [each for each in judged if not same(known, each.version)
+                                   and takes_cuda_of(each, every, rows)]
+    found = nearest_extension(known.name, known.version, there, companions=companions, judged=read,
+                              others=[each.version for each in every])
     if found is not None:
         return found
     silent = sorted((each.version for each in companions if each.torch is None), key=numbers, reverse=True)
@@ -83,6 +85,27 @@ def has_cuda_of(matrix: Matrix, row: Companion, there: TorchThere) -> bool:
                 and each.platform == there.platform), None)
     told = row.cuda or own
     return there.cuda is None or told is None or told.partition(".")[0] == str(there.cuda)
+
+
+def takes_cuda_of(wheel: JudgedWheel, companions: Iterable[Companion], rows: Sequence[TorchBuild]) -> bool:
+    """Whether a wheel that was read is for the torch's CUDA, which some packages compare when they are imported.
+
+    Of its torch the symbols tell.
+    """
+    from stackfix.matrix.query import companion_fits
+
+    release = wheel.version.partition("+")[0]
+    row = next((replace(each, torch=None) for each in companions if each.version == release), None)
+    return row is None or not rows or any(companion_fits(row, each) is None for each in rows)
+
+
+def is_locked_with(build: TorchBuild, known: Known, matrix: Matrix) -> bool:
+    """Whether a lock takes a build beside an extension, as far as the matrix decides: by the rule of its CUDA."""
+    from stackfix.matrix.query import companion_fits
+
+    release = known.version.partition("+")[0]
+    row = next((each for each in matrix.companions if (each.package, each.version) == (known.name, release)), None)
+    return row is None or companion_fits(row, build) is None
 
 
 def same(known: Known, version: str) -> bool:
