@@ -26,7 +26,7 @@ SUBDIR = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}.get(platform.machine
 NAME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 SITE = f"lib/{NAME}/site-packages"
 VERSION = platform.python_version()
-# Of the standard library its plain modules are packed, and of its folders what these imports take
+# Of the standard library its folders are packed into which these imports reach, and the compiled modules they take
 CLOSURE = """
 import sys, os
 import ctypes.util, importlib.metadata, importlib.util, json, logging, math, random, resource, subprocess, zipfile
@@ -100,7 +100,8 @@ def python_package(folder: Path) -> Package:
     done = subprocess.run([str(program), "-I", "-c", CLOSURE], capture_output=True, text=True, check=True, timeout=60)
     library = Path(sysconfig.get_path("stdlib")).resolve()
     files: dict[str, bytes | Path] = {f"bin/{NAME}": stripped(program, folder)}
-    for path in {*map(Path, done.stdout.splitlines()), *library.glob("*.py")}:
+    loaded = [Path(line) for line in done.stdout.splitlines()]
+    for path in {*loaded, *(file for each in loaded if each.suffix == ".py" for file in each.parent.glob("*.py"))}:
         files[f"lib/{NAME}/{path.relative_to(library)}"] = path
     shared = Path(sys.base_prefix) / "lib" / str(sysconfig.get_config_var("INSTSONAME"))
     if shared.suffix != ".a" and shared.is_file():

@@ -155,7 +155,8 @@ class World:
     def repair(self, prefix: Path) -> Run:
         """A repair by activation; its load must have worked."""
         done = self.say("repair", prefix, "--method", "activate", "--yes", "--json")
-        assert {each["name"]: each["verdict"] for each in done.json["verified"]["steps"]}["load faketorch"] == "works"
+        steps = {each["name"]: each for each in done.json["verified"]["steps"]}
+        assert steps["load faketorch"]["verdict"] == "works", steps
         return done
 
     def say(self, command: str, prefix: Path, *words: str, env: Mapping[str, str] | None = None) -> Run:
