@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import pty
 import shutil
+import stat
 import subprocess
 import sys
 import termios
@@ -14,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.apply_faults.world import tree_of
 from tests.judges.command import Run, run
 from tests.real_environments.scenarios import NVJITLINK_FILE, SHADOWED, TORCH_231
 from tests.real_environments.workshop import Made, Workshop
@@ -23,6 +24,7 @@ from tests.real_environments.workshop import Made, Workshop
 WINNER = ("import torch\nwith open('/proc/self/maps') as maps:\n"
           "    print(*sorted({line.split(maxsplit=5)[5].strip() for line in maps if 'libnvJitLink' in line}))")
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+LARGE = 1 << 20                 # bytes from which on a file is known by its inode, size and time: a torch is 5 GB
 Tree = dict[str, tuple[object, ...]]
 
 
@@ -49,7 +51,7 @@ class Bench:
 
     def cache(self) -> Tree:
         """uv's cache: bytes and modes of all that is in it. Links come and go."""
-        return {path: (*facts[:3], *facts[4:]) for path, facts in tree_of(self.workshop.cache).items()}
+        return {path: facts[:-1] for path, facts in tree_of(self.workshop.cache).items()}
 
     def environ(self, **added: str) -> dict[str, str]:
         """The variables of a shell that names the bad folder."""
@@ -65,6 +67,51 @@ class Bench:
         """What a child of the environment says that has the hostile variables, and no others."""
         return subprocess.run([str(self.made.python), "-B", *options, "-c", WINNER], env=dict(env or self.hostile),
                               cwd=self.workshop.folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+def tree_of(folder: Path) -> Tree:
+    """Path -> mode, inode, content or target, link count, of all that is in a folder; the folder itself too."""
+    found: Tree = {}
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        status = path.lstat()
+        content: object = None
+        if stat.S_ISLNK(status.st_mode):
+            content = str(path.readlink())
+        elif stat.S_ISREG(status.st_mode):
+            content = (status.st_size, status.st_mtime_ns) if status.st_size >= LARGE else \
+                hashlib.sha256(path.read_bytes()).hexdigest()
+        links = None if stat.S_ISDIR(status.st_mode) else status.st_nlink
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_ino, content, links)
+    return found
+
+
+def judge_cure(bench: Bench, method: str = "auto") -> None:
+    """Broken, planned, repaired, used with nothing but the hostile variables, checked, and given back."""
+    before, cache = bench.tree(), bench.cache()
+    assert bench.imports().returncode == 1
+    assert bench.say("repair", "--dry-run", "--method", method).status == 1
+    assert bench.tree() == before
+    said = bench.say("repair", "--yes", "--json", "--method", method)
+    assert (said.status, said.json["verified"]["static"], said.json["verified"]["load"]) == (0, "clean", "works"), said
+    judge_imports(bench, bench.hostile if method != "activate" else activated(bench))
+    assert bench.say("undo").status == 0
+    assert bench.tree() == before
+    assert bench.cache() == cache
+
+
+def judge_imports(bench: Bench, environ: Mapping[str, str]) -> None:
+    """The library of the wheel is mapped, and a check is content."""
+    done = bench.imports(env=environ)
+    assert (done.returncode, done.stdout.strip()) == (0, bench.own), done.stderr
+    checked = bench.say("check", "--fail-on", "warning", LD_LIBRARY_PATH=environ["LD_LIBRARY_PATH"])
+    assert checked.status == 0, checked
+
+
+def activated(bench: Bench, shell: str = "sh") -> dict[str, str]:
+    """The variables of a shell with the hostile ones once it has sourced the environment's script."""
+    done = subprocess.run([shell, "-c", f'. "{bench.prefix}/bin/activate"; env -0'], check=True, text=True, timeout=60,
+                          env={**bench.hostile, "PATH": "/usr/bin:/bin"}, capture_output=True)
+    return {name: value for name, _, value in (pair.partition("=") for pair in done.stdout.split("\0"))}
 
 
 def bench_in(workshop: Workshop) -> Bench:

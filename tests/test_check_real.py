@@ -35,6 +35,7 @@ from tests.real_environments.scenarios import (
 )
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Made, Workshop
+from tests.repair_world import bench_in, judge_cure
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
@@ -100,6 +101,12 @@ def test_a_copy_that_lacks_nothing_is_a_note(workshop: Workshop) -> None:
     judge_healthy(answer)
     assert [each["winner"] for each in answer.of("SF102")] == [str(copy)], answer.told()
     assert imports(workshop, made, "torch", LD_LIBRARY_PATH=str(copy.parent)).error is None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("method", ["auto", "activate"])
+def test_a_shadowed_torch_is_repaired_and_given_back(method: str, workshop: Workshop) -> None:
+    judge_cure(bench_in(workshop), method)
 
 
 @pytest.mark.torch

@@ -6,6 +6,7 @@ import json
 import platform
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from stackfix.apply.undo import undo
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.progress import Bars
 from stackfix.cli.repair import Wish, changed
-from stackfix.cli.repair_apply import no_wheels
+from stackfix.cli.repair_apply import must_be_changeable, no_wheels
 from stackfix.cli.repair_planning import Planned, asked_of, planned
-from stackfix.plan.records import Action, Change, Node, Plan, WriteFile
+from stackfix.plan.records import Action, Change, Node, Plan, SetAside, Step, WriteFile
 from tests.apply_faults.kills import calls_of, run_killed_before
 from tests.cli_world import Say
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
-from tests.repair_world import Bench, bench_in, on_a_terminal, read_only, shells
+from tests.repair_world import Bench, bench_in, judge_cure, on_a_terminal, read_only, shells
 from tests.test_cli_check import shape_differences
 
 pytestmark = pytest.mark.skipif(
@@ -112,8 +113,6 @@ def test_there_is_nothing_to_repair_in_a_healthy_environment(bench: Bench) -> No
 
 
 def test_a_repair_holds_where_nothing_is_activated(bench: Bench) -> None:
-    before, cache = bench.tree(), bench.cache()
-    assert not is_cured(bench)
     said = bench.say("repair", "--yes", "--json")
     assert (said.status, said.stderr) == (0, ""), said
     document = said.json
@@ -124,13 +123,12 @@ def test_a_repair_holds_where_nothing_is_activated(bench: Bench) -> None:
     assert bench.own in load["libraries"]
     assert [each["code"] for each in document["findings"] if each["severity"] != "note"] == ["SF101"]
     assert document["applied"]["kept"] == []
-    assert is_cured(bench)
     assert bench.imports("-I").stdout.strip() == bench.own
-    assert bench.say("check", "--fail-on", "warning").status == 0
     assert bench.say("repair", "--yes").stdout == f"nothing to repair in {bench.prefix}\n"
-    assert bench.say("undo").status == 0
-    assert bench.tree() == before
-    assert bench.cache() == cache
+
+
+def test_a_repair_is_given_back(bench: Bench) -> None:
+    judge_cure(bench)
     assert not is_cured(bench)
 
 
@@ -250,21 +248,38 @@ def test_a_killed_repair_may_be_taken_back(bench: Bench, monkeypatch: pytest.Mon
     assert bench.tree() == before
 
 
+def planned_steps(found: Planned, *steps: Step, changes: tuple[Change, ...] = ()) -> Planned:
+    """A plan that says that it cures, and does these steps."""
+    action = Action(id="relink-1", kind="relink", summary="Nothing of use", cures=("SF101",), steps=steps,
+                    changes=changes)
+    return replace(found, plan=Plan(prefix=found.prefix, actions=(action,), left=()))
+
+
+def test_who_has_files_mapped_that_change_is_told_before_it_is_asked(bench: Bench,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned_steps(made_plan(bench, monkeypatch), SetAside(path=str(Path(bench.own).relative_to(bench.prefix))))
+    assert must_be_changeable(found, break_system=False) == ()
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('there', flush=True); sys.stdin.read()"
+    with subprocess.Popen([bench.made.python, "-B", "-c", code, bench.own], stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "there\n"
+        [process] = must_be_changeable(found, break_system=False)
+        child.communicate()
+    assert (process.pid, process.files) == (child.pid, (bench.own,))
+
+
 def test_a_repair_that_does_not_prove_is_taken_back(bench: Bench, monkeypatch: pytest.MonkeyPatch,
                                                     capfd: pytest.CaptureFixture[str]) -> None:
     """A plan that promises what it does not do: it writes one file, and says that it cures."""
     before, found = bench.tree(), made_plan(bench, monkeypatch)
-    idle = Action(id="relink-1", kind="relink", summary="Nothing of use", cures=("SF101",),
-                  steps=(WriteFile(path="idle.txt", text=""),), changes=(Change(
-                      path="idle.txt", before=Node(kind="absent"), after=Node(kind="file", mode=0o644)),))
-    plan = type(found.plan)(prefix=found.prefix, actions=(idle,), left=())
-    wrong = Planned(asked=found.asked, view=found.view, diagnosis=found.diagnosis, plan=plan, fetch=found.fetch)
-    ended = changed(wrong, WISH, COMMON)
+    wrong = Change(path="idle.txt", before=Node(kind="absent"), after=Node(kind="file", mode=0o644))
+    ended = changed(planned_steps(found, WriteFile(path="idle.txt", text=""), changes=(wrong,)), WISH, COMMON)
     assert ended.taken_back
     assert ended.verified is not None
     assert [each.code for each in ended.verified.surprises] == ["SF101"]
     said = capfd.readouterr().out
-    assert "taken back:" in said
+    assert "\ntaken back: " in said
     assert "error SF101" in said
     assert bench.tree() == before
 
@@ -308,3 +323,23 @@ def test_the_read_only_mount_of_these_tests_is_one(bench: Bench) -> None:
         done = subprocess.run([*start, "touch", bench.prefix / "x"], capture_output=True, check=False, timeout=60)
         assert done.returncode != 0
     assert not (bench.prefix / "x").exists()
+
+
+# --- notebooks ---
+
+
+def test_the_kernels_of_the_environment_get_the_variables_when_asked(bench: Bench) -> None:
+    kernel = bench.prefix / "share" / "jupyter" / "kernels" / "mine" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({"argv": [f"{bench.prefix}/bin/python", "-m", "ipykernel"], "display_name": "Mine"}))
+    before = bench.tree()
+    words = ("repair", "--yes", "--json", "--method", "activate")
+    said = bench.say(*words, "--jupyter")
+    assert said.status == 0, said
+    assert str(kernel.relative_to(bench.prefix)) in said.json["applied"]["made"]
+    environ = json.loads(kernel.read_text())["env"]
+    assert is_cured(bench, env=environ)         # as Jupyter starts it
+    assert bench.say("undo").status == 0
+    assert bench.tree() == before
+    untouched = bench.say(*words)
+    assert str(kernel.relative_to(bench.prefix)) not in untouched.json["applied"]["made"]

@@ -120,11 +120,9 @@ def test_a_hostile_name_reaches_no_terminal() -> None:
     assert not any("\x1b" in line or "\n" in line for line in lines)
 
 
-def test_an_applied_plan_says_where_the_old_is_and_who_still_has_it() -> None:
-    process = Process(pid=7, command="python train.py", files=("/venv/lib/a",))
-    lines = list(applied_lines(replace(APPLIED, processes=(process,)), PLAIN))
-    assert lines[:2] == ["changed: 1 path made, 1 kept in /venv/.stackfix/0003", "`stackfix undo` takes it back"]
-    assert lines[2].startswith("warning: process 7 (python train.py) has 1 of the old files mapped")
+def test_an_applied_plan_says_where_the_old_is() -> None:
+    assert list(applied_lines(APPLIED, PLAIN)) == [
+        "changed: 1 path made, 1 kept in /venv/.stackfix/0003", "`stackfix undo` takes it back"]
 
 
 def test_each_proof_is_a_line() -> None:
@@ -169,7 +167,9 @@ def test_the_documents_have_all_keys() -> None:
         "after": {"kind": "link", "sha256": None, "mode": None, "target": "b"}}
     assert plan["actions"][0]["changes"][1]["after"] is None
     assert plan["actions"][1]["command"] == "sudo one\nsudo two"
-    applied = applied_document(APPLIED, taken_back=True)
+    process = Process(pid=7, command="python train.py", files=("/venv/lib/a",))
+    applied = applied_document(replace(APPLIED, processes=(process,)), taken_back=True)
+    assert applied["processes"] == [{"pid": 7, "command": "python train.py", "files": ["/venv/lib/a"]}]
     assert (applied["repair"], applied["taken_back"]) == (3, True)
     verified = verified_document(replace(PROVEN, findings=(SHADOW,)))
     assert (verified["static"], verified["load"], verified["kernel"]) == ("findings", "works", "cannot-tell")

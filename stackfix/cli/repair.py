@@ -108,7 +108,7 @@ def planned_and_ended(asked: Asked, wish: Wish, common: CommonOptions, bars: Bar
     with planned(asked, common, bars, waiting, method=wish.method, kernels=wish.kernels) as found:
         bars.close()
         if not common.as_json:
-            show_plan(found, common)
+            show_plan(found, wish, common)
         ended = Ended()
         if found.has_steps and not wish.dry_run:
             ended = changed(found, wish, common)
@@ -122,38 +122,47 @@ def changed(found: Planned, wish: Wish, common: CommonOptions) -> Ended:
     from stackfix.cli.repair_apply import applied, must_be_changeable
     from stackfix.cli.repair_verify import verified
 
-    must_be_changeable(found, break_system=wish.break_system)
+    for each in must_be_changeable(found, break_system=wish.break_system):
+        tell(f"process {each.pid} ({each.command}) has files mapped that will change: it goes on with the old ones "
+             "until it is started anew", common)
     if not wish.yes and not ask(f"change {found.prefix}?"):
         tell("nothing was changed", common)
         return Ended(declined=True)
     done = applied(found, common, break_system=wish.break_system)
+    show_applied(done, common)
     proof = verified(found, timeout=wish.timeout)
     if not proof.is_as_promised:
         from stackfix.apply.undo import undo
 
         undo(found.prefix, forced=True)
-    show_ended(done, proof, common)
+    show_proof(proof, common)
     return Ended(applied=done, verified=proof, taken_back=not proof.is_as_promised)
 
 
-def show_plan(found: Planned, common: CommonOptions) -> None:
-    """The plan for people, on stdout; with -q only what there is to do."""
+def show_plan(found: Planned, wish: Wish, common: CommonOptions) -> None:
+    """The plan for people, on stdout; with -q only one that is asked for, and what no plan cures."""
     from stackfix.report.repair import plan_lines
 
-    if found.has_steps or not common.quiet:
+    asked = wish.dry_run or not wish.yes
+    if not common.quiet or (asked if found.has_steps else found.has_errors):
         print_lines(plan_lines(found.plan, found.diagnosis, found.text, tell_manner(common)))
 
 
-def show_ended(done: Applied, proof: Verified, common: CommonOptions) -> None:
-    """What was changed, and the proofs, on stdout."""
-    from stackfix.report.repair_ended import applied_lines, surprise_lines, verified_lines
+def show_applied(done: Applied, common: CommonOptions) -> None:
+    """What was changed, on stdout: told before the proofs, which may take long."""
+    from stackfix.report.repair_ended import applied_lines
 
-    if common.as_json or (common.quiet and proof.works):
-        return
-    manner = tell_manner(common)
-    lines = [*applied_lines(done, manner), *verified_lines(proof, manner)] if proof.is_as_promised else \
-        surprise_lines(proof, manner)
-    print_lines(("", *lines))
+    if not (common.as_json or common.quiet):
+        print_lines(("", *applied_lines(done, tell_manner(common))))
+
+
+def show_proof(proof: Verified, common: CommonOptions) -> None:
+    """The proofs, or what was not foretold, on stdout."""
+    from stackfix.report.repair_ended import surprise_lines, verified_lines
+
+    if not (common.as_json or (common.quiet and proof.works)):
+        lines = verified_lines if proof.is_as_promised else surprise_lines
+        print_lines(lines(proof, tell_manner(common)))
 
 
 def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:

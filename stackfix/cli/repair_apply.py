@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from stackfix.apply.managed import must_be_ours
-from stackfix.apply.records import Applied
+from stackfix.apply.preflight import check_access, check_plan
+from stackfix.apply.processes import processes_with
+from stackfix.apply.records import Applied, Process
 from stackfix.apply.stage import StageWheel
-from stackfix.apply.transaction import apply_plan
+from stackfix.apply.transaction import apply_plan, made_before, readable
 from stackfix.apply.tree import Tree
 from stackfix.apply.wheels import WheelInstaller, find_wheel_installer
 from stackfix.cli.common import CommonOptions
@@ -17,10 +19,15 @@ from stackfix.cli.repair_telling import tell
 from stackfix.plan.records import InstallWheel
 
 
-def must_be_changeable(found: Planned, *, break_system: bool) -> None:
-    """Raises ExternallyManaged, NotOurs or CannotWrite before anybody is asked."""
-    with Tree(found.prefix) as tree:
+def must_be_changeable(found: Planned, *, break_system: bool) -> tuple[Process, ...]:
+    """Who has files mapped that will change. Raises, before anybody is asked, what would stop the plan now.
+
+    ExternallyManaged, NotOurs, CannotWrite, LeavesPrefix, Drifted. All is asked again when the plan is applied.
+    """
+    with Tree(found.prefix) as tree, readable(tree):
         must_be_ours(tree, break_system=break_system)
+        check_plan(found.plan, tree)
+        return processes_with(tree.prefix, check_access(found.plan, tree, made_before(tree)))
 
 
 def applied(found: Planned, common: CommonOptions, *, break_system: bool) -> Applied:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stackfix.cli.inspecting import Asked, open_view
@@ -13,13 +13,14 @@ from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.situation import View
+from stackfix.errors import StackfixError
 from stackfix.inspect.places import Root
 from stackfix.plan.names import in_fixed_order, is_serious, key_of
 from stackfix.plan.records import InstallWheel, Plan
 from stackfix.report.repair_records import Verified
 from stackfix.verify.load import load_check
 from stackfix.verify.probe import probe, whole
-from stackfix.verify.records import Probe
+from stackfix.verify.records import Probe, ProbeStep
 
 NO_GPU = "kernels: no NVIDIA GPU is seen on this machine"
 NO_PYTHON = "load: the environment has no Python"
@@ -49,10 +50,13 @@ def verified(found: Planned, *, timeout: float) -> Verified:
     shell = activate(fresh.view.environment, found.asked.environ, dict(found.plan.variables), timeout) \
         if found.plan.variables else None
     environ = asked.environ if shell is None else shell.environ
-    load = loaded(found, executable, modules, environ, timeout) if executable and modules else None
+    load = kernel = None
+    if executable and modules:
+        load = attempted("load", lambda: loaded(found, executable, modules, environ, timeout))
     if shell is not None:
         load = whole((shell.step, *(load.steps if load is not None else ())), None)
-    kernel = probe(executable, environ, timeout=timeout) if executable and has_gpu(fresh.view) else None
+    if executable and has_gpu(fresh.view):
+        kernel = attempted("kernels", lambda: probe(executable, environ, timeout=timeout))
     if load is None:
         reasons.append(NO_LOAD if executable else NO_PYTHON)
     if kernel is None:
@@ -60,6 +64,15 @@ def verified(found: Planned, *, timeout: float) -> Verified:
     reasons += [f"{name}: {each.reason}" for name, each in (("load", load), ("kernels", kernel))
                 if each is not None and each.reason]
     return Verified(findings=fresh.findings, surprises=(), load=load, kernel=kernel, reason="; ".join(reasons))
+
+
+def attempted(name: str, call: Callable[[], Probe]) -> Probe:
+    """What the call answers; an error of it, such as a Python that cannot be started, is a step that fails."""
+    try:
+        return call()
+    except StackfixError as error:
+        return whole((ProbeStep(name=name, verdict="fails", reason="error", detail=error.what(), accuracy=None,
+                                seconds=0.0, libraries=()),), None)
 
 
 def looked_at(found: Planned, asked: Asked) -> Fresh:

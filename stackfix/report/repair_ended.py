@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone
 from stackfix.report.check import Manner, counted, led, title
 from stackfix.report.printable import printable
-from stackfix.report.redact import redacted
 from stackfix.report.repair_records import Verified
 from stackfix.verify.records import Probe
 
@@ -21,10 +20,6 @@ def applied_lines(applied: Applied, manner: Manner) -> Iterator[str]:
     made = f" {count} path{'s' * (count != 1)} made, {len(applied.kept)} kept in {applied.prefix}/{applied.folder}"
     yield from led([("changed:", "green")], printable(made), "", manner)
     yield "`stackfix undo` takes it back"
-    for each in applied.processes:
-        yield from map(redacted, led([("warning:", "yellow")], printable(
-            f" process {each.pid} ({each.command}) has {len(each.files)} of the old files mapped: it goes on with them "
-            "until it is started anew"), "", manner))
 
 
 def verified_lines(verified: Verified, manner: Manner) -> Iterator[str]:
