@@ -274,6 +274,12 @@ def test_without_the_library_a_prefix_tells_nothing() -> None:
     assert calls_of([compiled("ncclAllReduce", "cuMemAlloc_v2", needed=("libtorch_cuda.so",))]) == ()
 
 
+def test_a_library_that_the_almanac_does_not_have_is_no_library_without_a_function() -> None:
+    found = facts_of(compiled(needed=("libcufft.so.11", "libcublas.so.12"), versioned={
+        "cufftPlan1d": ("libcufft.so.11", "libcufft.so.11"), "cublasCreate": ("libcublas.so.12", "libcublas.so.12")}))
+    assert {each.name: each.since is None for each in found.calls} == {"cufftPlan1d": True, "cublasCreate": False}
+
+
 # --- together -----------------------------------------------------------------------------------------------------
 
 
@@ -290,7 +296,8 @@ def test_all_facts_of_a_package() -> None:
     assert (found.machine, found.glibc, found.libstdcxx) == (("x86_64",), "2.28", ())
     assert found.gpu is not None
     assert found.gpu.cubins == ("sm_90a",)
-    assert [(each.name, each.since[0].first) for each in found.calls] == [("cublasSetEnvironmentMode", "12.9.0.13")]
+    assert [(each.name, each.since[0].first) for each in found.calls if each.since] == [
+        ("cublasSetEnvironmentMode", "12.9.0.13")]
     assert [(each.package, each.floor) for each in found.library_bounds] == [("nvidia-cublas-cu12", "12.9.0.13")]
     assert found.standard == ("_ZNSs4_Rep10_M_disposeERKSaIcE",)
     assert from_json(to_json(found), AbiFacts) == found

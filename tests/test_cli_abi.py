@@ -216,6 +216,36 @@ def test_a_release_may_be_asked_about_in_the_environments_place(release: str, st
     assert said.json["fit"]["host"]["prefix"] is None
 
 
+@pytest.mark.parametrize(("release", "cuda", "cublas", "cudnn", "nearest"), [
+    ("2.3", "12.1", "does not fit", "does not fit", ["2.4.1"]), ("2.4", "12.1", "does not fit", "fits", []),
+    ("2.6", "12.4", "fits", "fits", []), ("2.6.0+cpu", "cpu", None, None, ["2.6.0"]),
+])
+def test_a_release_is_asked_about_with_the_libraries_that_it_pins(
+        release: str, cuda: str, cublas: str | None, cudnn: str | None, nearest: list[str], say: Say) -> None:
+    """cuDNN 8.9 and cuBLAS 12.1.3.1 of torch 2.3.1; torch 2.4.1 has cuDNN 9, and 2.5.1 the cuBLAS too."""
+    path = wheel_of("ext", "1.0", lib(needs=(*NEEDS, CUBLAS, CUDNN), wants=(
+        SET_23, FAIL_OLD, f"cublasSgemmGroupedBatched@{CUBLAS}", f"cudnnCreate@{CUDNN}")))
+    said = say("abi", path.name, "--torch", release, "--json")
+    assert said.json["fit"]["host"]["torch"]["cuda"] == cuda
+    found = axes(said.json)
+    assert (found.get(CUBLAS), found.get("cuDNN"), found.get(CUDNN)) == (cublas, cudnn, cudnn)
+    assert [each["version"] for each in said.json["nearest"]] == nearest
+    assert CUDART not in found       # nothing is called of it
+
+
+def test_a_release_whose_toolkit_pins_its_libraries(say: Say) -> None:
+    """torch 2.13.0 requires cuda-toolkit[cublas,…]==13.0.3: CUDA 13.0.3 has cuBLAS 13.1.1.3."""
+    path = wheel_of("ext", "1.0", lib(needs=("libcublas.so.13",), wants=("cublasCreate_v2@libcublas.so.13",)))
+    document = say("abi", path.name, "--torch", "2.13", "--json").json
+    nvidia = document["fit"]["host"]["nvidia"]
+    assert (nvidia["nvidia-cublas"], nvidia["nvidia-cudnn-cu13"], nvidia["nvidia-cuda-runtime"]) == (
+        "13.1.1.3", "9.20.0.48", "13.0.96")
+    assert "nvidia-nvjitlink" not in nvidia
+    assert axes(document) == {"CUDA": "fits", "libcublas.so.13": "fits"}
+    twelve = say("abi", path.name, "--torch", "2.3", "--json").json
+    assert axes(twelve) == {"CUDA": "cannot tell"}
+
+
 def test_a_wheel_whose_name_and_metadata_lie(say: Say) -> None:
     path = wheel_of("flash_attn", "2.5.8", lib(wants=(SET_28, FAIL_NEW), needs=NEEDS), requires=("torch>=2.7",))
     lying = path.with_name("flash_attn-2.5.8+cu118torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl")

@@ -118,6 +118,15 @@ def test_functions_are_grouped_and_limits_are_told() -> None:
     assert any("cublasLost  (in no version that was read)" in line for line in whole)
 
 
+def test_a_library_that_is_not_in_the_almanac_is_in_no_version_for_no_fault_of_its_own() -> None:
+    facts = replace(FACTS, calls=(Call(soname="libcufft.so.11", name="cufftPlan1d", since=None),))
+    said, whole = (lines(answer(facts), verbose=verbose) for verbose in (False, True))
+    assert "  calls         libcufft.so.11: 1 function" in said
+    assert "  calls         libcufft.so.11: 1 function (its versions are not in the almanac)" in whole
+    assert [line.strip() for line in whole if "cufftPlan1d" in line] == ["cufftPlan1d"]
+    assert abi_document(answer(facts))["calls"] == [{"soname": "libcufft.so.11", "name": "cufftPlan1d", "since": None}]
+
+
 def compared() -> Answer:
     missing = tuple(Lacking(name=f"_Z{number}", demangled=f"c10::f{number}()", file="a.so") for number in range(9))
     return answer(host=HOST, verdict=DOES_NOT_FIT, axes=(

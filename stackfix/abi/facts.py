@@ -31,7 +31,8 @@ def abi_facts(subject: Compiled, books: Books) -> AbiFacts:
 
 def dated(called: Iterable[tuple[str, str]], book: NvidiaBook) -> tuple[Call, ...]:
     """The calls with since when each function exists."""
-    return tuple(Call(soname=soname, name=name, since=book.since(soname, name)) for soname, name in called)
+    return tuple(Call(soname=soname, name=name, since=book.since(soname, name) if book.packages(soname) else None)
+                 for soname, name in called)
 
 
 def bounds_of(called: Iterable[tuple[str, str]], book: NvidiaBook) -> tuple[Bounds, ...]:

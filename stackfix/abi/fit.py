@@ -33,11 +33,11 @@ def axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, books: Books, 
         yield from torch_axes(facts, host.torch, offers, books.torch)
     if facts.cuda and (host.torch is not None or host.prefix is not None):
         yield cuda_axis(facts, host)
-    if host.prefix is None:
-        return
-    if facts.cudnn:
+    if facts.cudnn and (host.prefix is not None or host.cudnn is not None):
         yield cudnn_axis(facts, host)
     yield from library_axes(facts, host, offers, books.nvidia)
+    if host.prefix is None:
+        return
     yield from needed_axis(facts, offers)
     if (python := python_axis(facts, host)) is not None:
         yield python

@@ -32,9 +32,11 @@ def cuda_axis(facts: AbiFacts, host: Host) -> Axis:
         return cuda_of_torch(majors[0], needs, torch.cuda, torch.cuda_major)
     runtime = {version.partition(".")[0] for name, version in host.nvidia if name.startswith("nvidia-cuda-runtime")}
     if str(majors[0]) in runtime:
-        return Axis(name="CUDA", verdict=FITS, needs=needs, has=", ".join(sorted(runtime)), reason="is installed")
+        return Axis(name="CUDA", verdict=FITS, needs=needs, has=", ".join(sorted(runtime)),
+                    reason="is installed" if host.prefix is not None else "comes with torch")
+    missing = "are not installed" if host.prefix is not None else "do not come with torch"
     return Axis(name="CUDA", verdict=CANNOT_TELL, needs=needs, has=", ".join(sorted(runtime)) or None,
-                reason="its wheels are not installed; the system may have it")
+                reason=f"its wheels {missing}; the system may have it")
 
 
 def cuda_of_torch(major: int, needs: str, cuda: str | None, installed: int | None) -> Axis:
@@ -78,12 +80,18 @@ def libraries_of_others(files: Sequence[CompiledFile]) -> tuple[str, ...]:
 
 
 def library_axes(facts: AbiFacts, host: Host, offers: HostSymbols | None, book: NvidiaBook) -> Iterator[Axis]:
-    """Each library of NVIDIA's of which functions are called; the driver's are no part of an environment."""
+    """Each library of NVIDIA's of which functions are called; the driver's are no part of an environment.
+
+    Of a release of torch alone, those that it pins.
+    """
     called: dict[str, list[str]] = {}
     for call in facts.calls:
         called.setdefault(call.soname, []).append(call.name)
+    pinned = dict(host.nvidia)
     for soname, names in called.items():
-        if not OF_DRIVER.match(soname):
+        known = host.prefix is not None or any(each.package in pinned for each in facts.library_bounds
+                                               if each.soname == soname)
+        if known and not OF_DRIVER.match(soname):
             yield library_axis(soname, names, facts, host, offers, book)
 
 

@@ -251,7 +251,7 @@ class Call:
 
     soname: str                     # "libcudnn.so.9"
     name: str
-    since: tuple[Since, ...]        # (): in no version that was read, or a library that was not read
+    since: tuple[Since, ...] | None     # (): in no version that was read; None: the library is not in the almanac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ def host_for(asked: Asked, installation: Installation | None, facts: AbiFacts, b
     if asked.torch is not None:
         from stackfix.cli.abi_release import host_of_release
 
-        return host_of_release(asked.torch, books), None
+        return host_of_release(asked.torch, books, facts.machine), None
     if installation is None or not facts.subject.files:
         return None, None
     from stackfix.cli.abi_host import read_host

@@ -19,6 +19,8 @@ def call_lines(facts: AbiFacts, manner: Manner) -> Iterator[str]:
         label = "calls" if number == 0 else ""
         bounds = [each for each in facts.library_bounds if each.soname == soname]
         text = f"{soname}: {len(calls)} function{'s' * (len(calls) != 1)}{''.join(map(bound_text, bounds))}"
+        if manner.verbose and all(call.since is None for call in calls):
+            text += " (its versions are not in the almanac)"
         yield from led([(f"  {label:<{WIDE}}", "dim")], printable(text), " " * (WIDE + 2), manner)
         for call in calls if manner.verbose else ():
             yield " " * (WIDE + 4) + printable(f"{call.name}{since_text(call.since)}")
@@ -41,8 +43,10 @@ def shortened(names: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
 
 
-def since_text(since: Sequence[Since]) -> str:
-    """`  nvidia-cublas-cu12 since 12.4.2.65`: nothing where every version that was read has it."""
+def since_text(since: Sequence[Since] | None) -> str:
+    """`  nvidia-cublas-cu12 since 12.4.2.65`: nothing where every version has it, or none of the library was read."""
+    if since is None:
+        return ""
     if not since:
         return "  (in no version that was read)"
     found = []

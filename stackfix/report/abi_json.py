@@ -52,7 +52,8 @@ def facts_document(facts: AbiFacts) -> dict[str, Any]:
         "cuda": list(facts.cuda), "cudnn": list(facts.cudnn), "python": list(facts.python),
         "python_floor": facts.python_floor, "machine": list(facts.machine), "glibc": facts.glibc,
         "libstdcxx": list(facts.libstdcxx), "standard": list(facts.standard), "gpu": gpu_document(facts.gpu),
-        "calls": [{"soname": each.soname, "name": each.name, "since": [asdict(since) for since in each.since]}
+        "calls": [{"soname": each.soname, "name": each.name,
+                   "since": None if each.since is None else [asdict(since) for since in each.since]}
                   for each in facts.calls],
         "libraries": [as_lists(asdict(each)) for each in facts.library_bounds],
     }
