@@ -7,6 +7,7 @@ the wheels and an index on loopback; `nox -s real` takes the real ones.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections import defaultdict
@@ -105,3 +106,28 @@ def test_without_the_network_the_command_is_advised(standins: Shop) -> None:
     assert any("'nvidia-cudnn-cu12==8.9.2.26'" in each for each in commands), nowhere
     assert any("torch.backends.cudnn.enabled = False" in each for each in commands), nowhere
     assert not differences(before, tree_of(made.prefix))
+
+
+@pytest.mark.parametrize("change", ["bytes", "mode", "link", "target", "more", "less"])
+def test_the_comparison_of_trees_sees(change: str, tmp_path: Path) -> None:
+    file, link = tmp_path / "tree" / "file", tmp_path / "tree" / "link"
+    file.parent.mkdir()
+    file.write_text("before")
+    link.symlink_to("file")
+    before, times = tree_of(file.parent), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    assert not differences(before, tree_of(file.parent))
+    if change == "bytes":
+        file.write_text("behind")
+        os.utime(file, ns=times)
+    elif change == "mode":
+        file.chmod(0o600)
+    elif change == "link":
+        os.link(file, tmp_path / "outside")
+    elif change == "target":
+        link.unlink()
+        link.symlink_to("./file")
+    elif change == "more":
+        (tmp_path / "tree" / "new").mkdir()
+    else:
+        link.unlink()
+    assert differences(before, tree_of(file.parent))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.real_environments import scenarios
 from tests.real_environments.asked import check
-from tests.real_environments.child import Told
+from tests.real_environments.child import SCRIPT, Told, told_by
 from tests.real_environments.judge import judge_healthy
-from tests.real_environments.repaired import Answer, Shop, activated, born
+from tests.real_environments.repaired import Answer, Shop, activated, born, unwritable
 from tests.real_environments.scenarios import Scenario
 from tests.real_environments.trees import Entry, differences, tree_of
 from tests.real_environments.workshop import Made
@@ -71,6 +71,7 @@ def judge(cure: Cure, shop: Shop) -> None:
     found = differences(before, tree_of(made.prefix, workshop.cache))
     assert not found, found[:9]
     judge_plan(cure, planned)
+    judge_run(cure, shop, made, variables)
 
     done = shop.repair(made, **variables)
     judge_repaired(planned, done)
@@ -99,6 +100,18 @@ def judge_plan(cure: Cure, planned: Answer) -> None:
         assert all(re.fullmatch(cure.paths, path) for path in planned.paths), planned.told()
     assert cure.scenario.root.code in {code for each in planned.steps for code in each["cures"]}, planned.told()
     assert planned.said["applied"] is None, planned.told()
+
+
+def judge_run(cure: Cure, shop: Shop, made: Made, variables: Mapping[str, str]) -> None:
+    """One command, on the tree that cannot be written: cured where variables can do it, started in any case."""
+    with unwritable(made.prefix) as before:
+        done = shop.stackfix("run", "--prefix", made.prefix, "--", "python", "-B", "-c", SCRIPT, *cure.scenario.imports,
+                             before=before, **variables)
+    told = told_by(done)
+    assert (told.error is None) == (cure.activation or not cure.scenario.error), told.error
+    assert (cure.scenario.root.code in done.stderr) != cure.activation, done
+    if cure.activation:
+        assert {str(made.site.resolve() / each) for each in cure.maps} <= told.mapped, sorted(told.mapped)
 
 
 def judge_repaired(planned: Answer, done: Answer) -> None:
