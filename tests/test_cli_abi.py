@@ -185,6 +185,19 @@ def test_a_library_that_torch_pins_says_so(tree: World, say: Say) -> None:
     assert pinned["command"] == f"{free['command']}  # pins 1.0 requires {pin}"
 
 
+def test_a_library_that_asks_more_of_the_others_than_they_have_is_not_named(tree: World, say: Say) -> None:
+    """cuSPARSE has cusparseSpMV_preprocess since 12.3.0.142, and asks nvJitLink since then for what 12.4.99 has."""
+    soname, jit = "libcusparse.so.12", "libnvJitLink.so.12"
+    tree.wheel("nvidia-cusparse-cu12", "12.1.0.106", {f"nvidia/cusparse/lib/{soname}": lib()})
+    tree.wheel("ext", "1.0", {MODULE: lib(wants=(f"cusparseSpMV_preprocess@{soname}",), needs=(soname,))})
+    for version, named in (("12.4.127", ["12.3.0.142"]), ("12.1.105", [])):
+        tree.wheel("nvidia-nvjitlink-cu12", version, {f"nvidia/nvjitlink/lib/{jit}": lib()})
+        found = say("abi", "ext", *of(tree), "--json").json
+        assert found["fit"]["host"]["nvidia"]["nvidia-nvjitlink-cu12"] == version
+        assert [each["version"] for each in found["nearest"]] == named
+        tree.host(f"{tree.site}/nvidia_nvjitlink_cu12-{version}.dist-info/METADATA").unlink()
+
+
 def test_a_library_that_torch_cannot_do_without_is_not_exchanged(tree: World, say: Say) -> None:
     """torch 2.3.1 is linked against libcudnn.so.8, which no release has beside libcudnn.so.9."""
     tree.wheel("nvidia-cudnn-cu12", "8.9.2.26", {"nvidia/cudnn/lib/libcudnn.so.8": lib(offers=("cudnnCreate",))})

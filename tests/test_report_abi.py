@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from stackfix.abi.host import CANNOT_TELL, DOES_NOT_FIT, FITS, Answer, Axis, Claim, Host, HostTorch, Lacking, Suggestion
+from stackfix.abi.host import (
+    CANNOT_TELL,
+    DOES_NOT_FIT,
+    FITS,
+    OF_NO_RELEASE,
+    Answer,
+    Axis,
+    Claim,
+    Host,
+    HostTorch,
+    Lacking,
+    Suggestion,
+)
 from stackfix.abi.records import AbiFacts, Bounds, Call, Compiled, Deciding, Nearest, PatchException, Since, TorchRange
 from stackfix.inspect.fatbin_records import CodeSet, GpuArchs
 from stackfix.report.abi import abi_lines, headline
@@ -125,6 +137,37 @@ def test_a_library_that_is_not_in_the_almanac_is_in_no_version_for_no_fault_of_i
     assert "  calls         libcufft.so.11: 1 function (its versions are not in the almanac)" in whole
     assert [line.strip() for line in whole if "cufftPlan1d" in line] == ["cufftPlan1d"]
     assert abi_document(answer(facts))["calls"] == [{"soname": "libcufft.so.11", "name": "cufftPlan1d", "since": None}]
+
+
+def test_what_asks_nothing_of_torch_is_not_said_to_fit_torch() -> None:
+    facts, axis = replace(FACTS, torch=None), Axis(name="machine", verdict=FITS, needs="x", has="x", reason="the same")
+    assert "fits what is in /venv" in lines(answer(facts, host=HOST, axes=(axis,), verdict=FITS))
+    alone = replace(HOST, prefix=None)
+    assert "fits the libraries that torch 2.5.1 pins" in lines(answer(facts, host=alone, axes=(axis,), verdict=FITS))
+    assert "fits torch 2.5.1 in /venv" in lines(answer(host=HOST, axes=(axis,), verdict=FITS))
+    own = replace(facts, subject=replace(FACTS.subject, name="torch", version="2.5.1"))
+    assert headline(own) == "torch 2.5.1 is torch itself"
+
+
+def test_many_libraries_that_are_nowhere_are_cut_short() -> None:
+    axis = Axis(name="needs", verdict=CANNOT_TELL, needs="a.so, b.so, c.so, d.so, e.so", has=None, reason="not found")
+    shown = answer(host=HOST, axes=(axis,), verdict=CANNOT_TELL)
+    assert any("a.so, b.so, c.so and 2 more (-v): not found" in line for line in lines(shown))
+    assert any("a.so, b.so, c.so, d.so, e.so: not found" in line for line in lines(shown, verbose=True))
+    three = answer(host=HOST, axes=(replace(axis, needs="a.so, b.so, c.so"),), verdict=CANNOT_TELL)
+    assert any("a.so, b.so, c.so: not found" in line for line in lines(three))
+
+
+def test_names_of_no_release_are_told_once() -> None:
+    unknown = replace(LONG, name="_ZFork", demangled="c10::fork()", minors=())
+    facts = torch(minors=(), index_minors=(), unknown=(unknown,), known=("2.3",), floor=(SHORT,), ceiling=(SHORT,))
+    said = lines(answer(facts, claims=(Claim(source="version", text="torch2.3", says="torch 2.3", found=OF_NO_RELEASE,
+                                             holds=False),)))
+    assert "but its version says torch 2.3 (torch2.3), its symbols are of no release" in said
+    assert any("no release has:" in line for line in said)
+    assert not any(word in line for line in said for word in ("begins last", "ends first", "c10::short()"))
+    none = lines(answer(torch(minors=(), index_minors=(), known=(), floor=(SHORT,), ceiling=(LONG,))))
+    assert any("begins last" in line for line in none)
 
 
 def compared() -> Answer:

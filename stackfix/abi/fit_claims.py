@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from stackfix.abi.fit_minors import releases, spans
-from stackfix.abi.host import Claim
+from stackfix.abi.host import OF_NO_RELEASE, Claim
 from stackfix.abi.records import AbiFacts, TorchBook, TorchRange
 from stackfix.abi.torch_range import minor_of
 from stackfix.abi.torch_required import torch_required
@@ -69,7 +69,7 @@ def claims_of_text(source: str, text: str, facts: AbiFacts) -> Iterator[Claim]:
 def found_torch(torch: TorchRange) -> str:
     """What its symbols say of torch."""
     if torch.unknown:
-        return "symbols that no release of torch has"
+        return OF_NO_RELEASE
     found = releases(torch)
     return f"torch {found}" if found else "no release of torch that is known"
 

@@ -10,6 +10,7 @@ from stackfix.abi.records import AbiFacts, Deciding, Nearest
 
 FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
 CPU = "cpu"
+OF_NO_RELEASE = "symbols that no release of torch has"     # what a claim finds where that is so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,5 +129,5 @@ class Answer:
     notes: tuple[tuple[str, str], ...]      # (path, reason): what was odd, or could not be read
 
 
-__all__ = ["CANNOT_TELL", "CPU", "DOES_NOT_FIT", "FITS", "Answer", "Axis", "Claim", "Host", "HostSymbols", "HostTorch",
-           "Lacking", "Suggestion"]
+__all__ = ["CANNOT_TELL", "CPU", "DOES_NOT_FIT", "FITS", "OF_NO_RELEASE", "Answer", "Axis", "Claim", "Host",
+           "HostSymbols", "HostTorch", "Lacking", "Suggestion"]

@@ -45,7 +45,13 @@ def lacks_library(bounds: Bounds, installed: str, book: NvidiaBook) -> bool:
 
 
 def breaks(package: str, installed: str, version: str, host: Host, book: NvidiaBook) -> bool:
-    """Whether torch, or one of the wheels, finds in a version less than in the installed one."""
+    """Whether torch, or one of the wheels, finds in a version less than in the installed one, or it less in them."""
+    others = dict(host.nvidia)
+    for use in book.uses(package, version):
+        there = others.get(use.bounds.package)
+        if (there is not None and use.bounds.package != package and not is_among(there, use.bounds.versions)
+                and is_among(there, book.versions(use.bounds.package))):
+            return True
     torch = [("torch", host.torch.version.partition("+")[0])] if host.torch is not None else []
     known = is_among(installed, book.versions(package))
     for consumer, release in (*torch, *host.nvidia):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackfix.abi.fit_minors import releases, spans
-from stackfix.abi.host import DOES_NOT_FIT, Answer, Claim
+from stackfix.abi.host import DOES_NOT_FIT, OF_NO_RELEASE, Answer, Claim
 from stackfix.abi.records import AbiFacts, Compiled, Deciding, TorchRange
 from stackfix.report.abi_calls import call_lines
 from stackfix.report.abi_fit import WIDE, axis_lines, fit_lines, named, row
@@ -59,7 +59,7 @@ def headline(facts: AbiFacts) -> str:
     if not facts.subject.files:
         return f"{name} has no compiled file: there is nothing that a symbol could tell"
     if torch is None:
-        return f"{name} asks nothing of torch"
+        return f"{name} is torch itself" if facts.subject.name == "torch" else f"{name} asks nothing of torch"
     if torch.unknown:
         known = f"; the others are those of torch {spans(torch.known)}" if torch.known else ""
         return (f"{name} cannot load with any torch that is known: no release has {len(torch.unknown)} of the "
@@ -133,24 +133,26 @@ def gpu_text(facts: AbiFacts) -> str:
 
 def reason_lines(torch: TorchRange, manner: Manner) -> Iterator[str]:
     """Which symbols bound the range."""
-    newer = "no release has" if torch.unknown else ""
     alone = any(not each.minors for each in torch.floor)        # no minor's newest patch has it
-    for label, text, symbols in (
-            ("", newer, torch.unknown),
-            ("", f"not older than {torch.minors[0]}:" if torch.minors else "in single patches alone:" if alone
-             else "begins last:", torch.floor),
-            ("", f"not newer than {torch.minors[-1]}:" if torch.minors else "ends first:", torch.ceiling)):
+    others = bool(torch.unknown and torch.known)                # of these the headline tells
+    for text, symbols in (
+            ("no release has:", torch.unknown),
+            (f"not older than {torch.minors[0]}:" if torch.minors else "in single patches alone:" if alone
+             else "begins last:", () if others else torch.floor),
+            (f"not newer than {torch.minors[-1]}:" if torch.minors else "ends first:",
+             () if others else torch.ceiling)):
         if symbols:
-            yield from row(label, text, manner)
+            yield from row("", text, manner)
             yield from named(sorted(symbols, key=lambda each: len(each.demangled or each.name)), manner)
 
 
 def claim_lines(claim: Claim, manner: Manner) -> Iterator[str]:
     """`its file name says torch 2.4 (torch2.4), its symbols say torch 2.2`."""
-    text = f"its {claim.source} says {claim.says} ({claim.text}), its symbols say {claim.found}"
+    found = "its symbols are of no release" if claim.found == OF_NO_RELEASE else f"its symbols say {claim.found}"
+    text = f"its {claim.source} says {claim.says} ({claim.text}), {found}"
     if claim.minors:
         text = (f"its {claim.source} ({claim.text}) admits torch {claim.lost}, which cannot load it: "
-                f"its symbols say {claim.found}")
+                f"{found}")
     yield from led([("but ", "yellow")], printable(text), "    ", manner)
 
 

@@ -12,6 +12,7 @@ from stackfix.report.printable import printable
 COLOURS = {FITS: "green", DOES_NOT_FIT: "red"}
 WIDE = 14               # of the column of labels
 MOST = 3                # symbols of one reason without -v
+LISTED = "needs"        # the axis that lists libraries
 LONGEST = 160           # of a readable name without -v
 BASES = {"symbols": "as its symbols say", "declared": "as it declares", "file name": "as its file name says"}
 
@@ -44,6 +45,8 @@ def fit_headline(answer: Answer) -> str:
     """What it is compared with."""
     host = answer.host
     torch = f"torch {host.torch.version}" if host is not None and host.torch else "no torch"
+    if answer.facts.torch is None:      # it asks nothing of torch: all that is there counts
+        return f"what is in {host.prefix}" if host is not None and host.prefix else f"the libraries that {torch} pins"
     return f"{torch} in {host.prefix}" if host is not None and host.prefix else f"{torch}, by the almanac"
 
 
@@ -52,9 +55,16 @@ def axis_lines(axis: Axis, manner: Manner) -> Iterator[str]:
     has = f" (here: {axis.has})" if axis.has and axis.verdict != FITS else ""
     name = f"  {axis.name:<{WIDE}}" if len(axis.name) < WIDE - 1 else f"  {axis.name}  "
     lead = [(name, ""), (axis.verdict, COLOURS.get(axis.verdict, "yellow")), ("  ", "")]
-    text = f"{axis.needs}{has}: {axis.reason}" if axis.verdict != FITS else axis.has or axis.reason
+    needs = axis.needs if axis.name != LISTED or manner.verbose else first_of(axis.needs)
+    text = f"{needs}{has}: {axis.reason}" if axis.verdict != FITS else axis.has or axis.reason
     yield from led(lead, printable(text), " " * (WIDE + 4), manner)
     yield from named(axis.missing, manner)
+
+
+def first_of(listed: str) -> str:
+    """The first few of a list."""
+    each = listed.split(", ")
+    return f"{', '.join(each[:MOST])} and {len(each) - MOST} more (-v)" if len(each) > MOST else listed
 
 
 def named(symbols: Sequence[Deciding | Lacking], manner: Manner) -> Iterator[str]:
