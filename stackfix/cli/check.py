@@ -105,6 +105,9 @@ def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, 
                     width=stdout_width())
     for line in check_lines(diagnosis, view.environment.notes, place, manner):
         click.echo(line, color=colour_wanted(sys.stdout))
+    here = root is None and not asked.extensions and not asked.wheels
+    if here and not common.quiet and any(each.repairable and each.severity != "note" for each in diagnosis.findings):
+        click.echo("`stackfix repair --dry-run` shows what would cure it")
 
 
 def stack_projects(view: View) -> frozenset[str]:

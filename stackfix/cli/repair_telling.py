@@ -42,8 +42,8 @@ def tell_manner(common: CommonOptions) -> Manner:
     return Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, width=stdout_width())
 
 
-def talk_manner(common: CommonOptions) -> Manner:
+def talk_manner(*, verbose: bool) -> Manner:
     """For lines on stderr."""
     from stackfix.report.check import Manner
 
-    return Manner(style=stderr_style(), verbose=bool(common.verbose), quiet=common.quiet)
+    return Manner(style=stderr_style(), verbose=verbose)

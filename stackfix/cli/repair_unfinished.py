@@ -40,7 +40,7 @@ def end_unfinished(asked: Asked, common: CommonOptions, *, dry_run: bool, yes: b
     found = unfinished(prefix)
     if found is None:
         return
-    tell_pending(found, common)
+    tell_pending(found, verbose=bool(common.verbose))
     how = "complete it" if found.can_complete else "take it back"
     if dry_run or not (yes or ask(f"{how}?")):
         raise LeftUnfinished(prefix)
@@ -60,7 +60,7 @@ def unfinished(prefix: str) -> Pending | None:
     return found if found is not None and found.number is not None else None
 
 
-def tell_pending(found: Pending, common: CommonOptions) -> None:
-    """On stderr, also with -q."""
-    for line in pending_lines(found, talk_manner(common)):
+def tell_pending(found: Pending, *, verbose: bool) -> None:
+    """On stderr."""
+    for line in pending_lines(found, talk_manner(verbose=verbose)):
         click.echo(line, err=True)

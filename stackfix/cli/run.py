@@ -28,14 +28,19 @@ def command(prefix: str | None, python: str | None, quiet: bool, verbose: int, c
     What a repair would cure by changing files is cured for this one command by variables, as far as they can; each is
     simulated first. The exit status is the command's own.
     """
+    from stackfix.apply.pending import pending
     from stackfix.cli.check import rare_collections
-    from stackfix.cli.repair_planning import asked_of
+    from stackfix.cli.repair_planning import asked_of, prefix_of
     from stackfix.cli.repair_telling import say
+    from stackfix.cli.repair_unfinished import tell_pending
     from stackfix.cli.run_variables import cured_variables, place_variables
     from stackfix.cli.terminal import choose_colour
 
     choose_colour(color)
     asked = asked_of(prefix, python)
+    stopped = pending(prefix_of(asked))
+    if stopped is not None and stopped.number is not None and not quiet:
+        tell_pending(stopped, verbose=bool(verbose))
     with rare_collections():
         found = cured_variables(asked)
     variables = {**place_variables(found.environment, asked.environ), **dict(found.variables)}

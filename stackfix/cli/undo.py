@@ -51,7 +51,7 @@ def show_list(prefix: str, common: CommonOptions) -> None:
         show_json(transactions_document(prefix, found, stopped))
         return
     if stopped is not None:
-        tell_pending(stopped, common)
+        tell_pending(stopped, verbose=bool(common.verbose))
     print_lines(transaction_lines(prefix, found, tell_manner(common)))
 
 
