@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from packaging.requirements import Requirement
 
 from stackfix.abi.books import open_books
 from stackfix.abi.nearest import DEFAULT, TorchThere, nearest_torch
 from stackfix.abi.records import JudgedWheel, TorchRange
 from stackfix.diagnose.nearest_release import Known, is_locked_with, nearest_release
 from stackfix.matrix.load import load_matrix
-from stackfix.matrix.query import companion, companion_fits
+from stackfix.matrix.query import companion, companion_fits, rules_for
 from stackfix.matrix.records import Companion, TorchBuild
 
 MATRIX, JUDGED = load_matrix(), open_books().judged
@@ -62,6 +63,38 @@ def test_the_nearest_release_is_for_the_torchs_cuda(torch: str) -> None:
             assert companion_fits(replace(row, torch=None), build) is None, (wheel, found)
             seen += 1
     assert seen > 5
+
+
+EVERY = [wheel for package in JUDGED.packages for wheel in JUDGED.of(package)]
+
+
+def admitted(package: str, version: str, torch: str) -> bool:
+    """Whether all rules of the matrix about a release admit a torch."""
+    needed = [Requirement(each.needs) for each in rules_for(MATRIX, package, version)]
+    return all(each.specifier.contains(torch) for each in needed if each.name == "torch")
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+def test_the_nearest_torch_is_one_that_the_rules_admit(torch: str) -> None:
+    """torchcodec 0.1.1 has the symbols of torch 2.4 to 2.9; its README says 2.5, and a lock goes by that."""
+    seen = set[str]()
+    for wheel in EVERY:
+        found = nearest_torch(span(wheel), torch, MATRIX.torch, cuda=wheel.cuda, locked=partial(
+            is_locked_with, known=Known(wheel.package, wheel.version), matrix=MATRIX))
+        if found is not None and any(each.index == DEFAULT and wheel.loads(each.version) and admitted(
+                wheel.package, wheel.version, each.version) for each in MATRIX.torch):
+            assert admitted(wheel.package, wheel.version, found.version), (wheel, found)
+            seen.add(wheel.package)
+    assert "torchcodec" in seen
+
+
+@pytest.mark.parametrize("torch", ["2.6.0", "2.8.0"])
+def test_the_nearest_release_is_one_whose_rules_admit_the_torch(torch: str) -> None:
+    """torchcodec 0.4.0, too, has the symbols of torch 2.8, and is built for 2.7."""
+    found = nearest_release(Known("torchcodec", "0.1.1"), TorchThere(release=torch), None, MATRIX,
+                            JUDGED.of("torchcodec"))
+    assert found is not None
+    assert admitted("torchcodec", found.version, torch), found
 
 
 def test_a_rule_of_the_matrix_decides_between_torches_that_all_have_the_symbols() -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from stackfix.abi.nearest import DECLARED, DEFAULT, FLASH, TorchThere, nearest_extension
 from stackfix.abi.records import JudgedWheel, Nearest
 from stackfix.diagnose.installed_torch import numbers
+from stackfix.diagnose.library_needs import parsed
 from stackfix.diagnose.releases import admits
 from stackfix.matrix.records import Companion, Matrix, TorchBuild
 
@@ -38,7 +39,8 @@ def nearest_release(known: Known, there: TorchThere, cuda: str | None, matrix: M
     companions = [each for each in every if not same(known, each.version) and is_for(each, rows, there)
                   and has_cuda_of(matrix, each, there)]
     read = [] if known.conda else [each for each in judged if not same(known, each.version)
-                                   and takes_cuda_of(each, every, rows)]
+                                   and takes_cuda_of(each, every, rows)
+                                   and is_admitted(matrix, known.name, each.version, there.release)]
     found = nearest_extension(known.name, known.version, there, companions=companions, judged=read,
                               others=[each.version for each in every])
     if found is not None:
@@ -100,12 +102,19 @@ def takes_cuda_of(wheel: JudgedWheel, companions: Iterable[Companion], rows: Seq
 
 
 def is_locked_with(build: TorchBuild, known: Known, matrix: Matrix) -> bool:
-    """Whether a lock takes a build beside an extension, as far as the matrix decides: by the rule of its CUDA."""
+    """Whether a lock takes a build beside an extension, as far as the matrix decides: by its rules and its CUDA."""
     from stackfix.matrix.query import companion_fits
 
     release = known.version.partition("+")[0]
     row = next((each for each in matrix.companions if (each.package, each.version) == (known.name, release)), None)
-    return row is None or companion_fits(row, build) is None
+    return (row is None or companion_fits(row, build) is None) and is_admitted(matrix, known.name, release,
+                                                                               build.version)
+
+
+def is_admitted(matrix: Matrix, name: str, version: str, torch: str) -> bool:
+    """Whether the rules of the matrix, which a lock obeys, admit a torch beside a release of a package."""
+    ruled = (parsed(each.needs) for each in matrix.rules if each.package == name and admits(each.versions, version))
+    return all(admits(specifier, torch) for needed, specifier in ruled if needed == "torch" and specifier)
 
 
 def same(known: Known, version: str) -> bool:
