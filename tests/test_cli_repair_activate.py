@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.cli.repair_activate import activate
+from stackfix.cli.repair_activate import activate, is_kept
 from stackfix.inspect.environment import inspect_environment
 from stackfix.inspect.environment_records import CondaPrefix, Environment
 from stackfix.inspect.places import Root
@@ -58,6 +58,24 @@ def test_a_script_that_does_not_do_it_fails(line: str, told: str, prefix: Path) 
     found = activate(environment(prefix), BEFORE, WANTED, timeout=3)
     assert found.step.verdict == "fails"
     assert told in found.step.detail
+
+
+@pytest.mark.parametrize(("before", "wanted", "found", "kept"), [
+    ("/bad", "/good:/bad", "/good:/theirs:/bad", True),         # another package's folder, behind ours
+    ("/bad", "/good:/bad", "/good:/bad:/theirs", True),
+    ("/bad", "/good:/bad", "/theirs:/good:/bad", False),        # before ours it may shadow again
+    ("/bad", "/good:/bad", "/good", False),                     # somebody's own element is lost
+    ("/bad", None, "/theirs", True),
+    ("/bad", None, "/theirs:/bad", False),
+    ("/a:/bad:/b", "/a:/b", "/a:/x:/b", True),
+    ("/a:/bad:/b", "/a:/b", "/b:/a", False),
+    ("/a:/b", "/b:/a", "/b:/x:/a", True),                       # what was there already, put first
+    ("/a:/b", "/b:/a", "/a:/b", False),
+    (None, "/good", None, False), (None, "/good", "/good", True), ("", None, "", True),
+])
+def test_what_other_scripts_add_is_theirs(before: str | None, wanted: str | None, found: str | None,
+                                          kept: bool) -> None:
+    assert is_kept("LD_LIBRARY_PATH", before, wanted, found) == kept
 
 
 def test_scripts_of_conda_are_sourced_by_name(prefix: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stackfix.inspect.environment_records import Environment
+from stackfix.plan.effect_variables import SEPARATORS
 from stackfix.verify.records import ProbeStep
 
 SHELL = "/bin/sh"
@@ -27,15 +29,32 @@ class Activated:
 
 def activate(environment: Environment, environ: Mapping[str, str], wanted: Mapping[str, str | None],
              timeout: float) -> Activated:
-    """The scripts sourced; a step that fails where they do not leave the variables as `wanted` (None: unset)."""
+    """The scripts sourced; a step that fails where they do not leave the variables as `wanted` (None: unset).
+
+    Scripts of other packages may add elements of their own behind ours: the load that follows meets them, too.
+    """
     begin = time.monotonic()
     found, fault = sourced(environment, environ, timeout)
     if found is not None:
-        wrong = [name for name, value in wanted.items() if (found.get(name) or None) != (value or None)]
+        wrong = [name for name, value in wanted.items() if not is_kept(name, environ.get(name), value, found.get(name))]
         fault = "; ".join(f"{name} is {found.get(name)!r}, not {wanted[name]!r}" for name in wrong)
     step = ProbeStep(name="activation", verdict="fails" if fault else "works", reason="error" if fault else None,
                      detail=fault or ", ".join(wanted), accuracy=None, seconds=time.monotonic() - begin, libraries=())
     return Activated(environ=found or environ, step=step)
+
+
+def is_kept(name: str, before: str | None, wanted: str | None, found: str | None) -> bool:
+    """Whether a variable is as wanted, elements that other scripts have added left out of account."""
+    old, new, now = (re.split(SEPARATORS.get(name, ":"), each) if each else [] for each in (before, wanted, found))
+    first = next(place for place in range(len(new) + 1) if is_part(new[place:], old))     # how many are put first
+    gone = set(old) - set(new)
+    return now[:first] == new[:first] and is_part(new[first:], now[first:]) and not gone & set(now)
+
+
+def is_part(few: Sequence[str], many: Sequence[str]) -> bool:
+    """Whether all of `few` are in `many`, in the same order."""
+    rest = iter(many)
+    return all(each in rest for each in few)
 
 
 def sourced(environment: Environment, environ: Mapping[str, str], timeout: float) -> tuple[dict[str, str] | None, str]:
