@@ -124,6 +124,21 @@ def test_check_finds_what_is_not_so(world: World, name: str, before: str, after:
 
 
 @needs_gcc
+@pytest.mark.parametrize("call", [("--check",), ("--add", "nvidia-nvjitlink-cu12==12.2.0"), ("--published",)])
+def test_another_hash_in_the_manifest_is_found_without_a_wheel(world: World, call: tuple[str, ...]) -> None:
+    world.call("--make")
+    first = world.wheels[0]
+    text = (world.abi / "nvidia.toml").read_text()
+    (world.abi / "nvidia.toml").write_text(text.replace(first.sha256, "0" * 64))
+    before = world.files()
+    with pytest.raises(BookDiffers) as caught:
+        world.call(*call)
+    assert any("nvidia.toml is not the manifest that nvidia/packages.tsv was made of" in line
+               for line in caught.value.lines)
+    assert world.files() == before
+
+
+@needs_gcc
 def test_check_downloads_nothing_and_says_what_it_did_not_compare(
     world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -196,6 +196,82 @@ def test_a_sibling_that_contradicts_is_told(tmp_path: Path) -> None:
     assert any(note.startswith(f"{sibling} is locked beside {AUDIO}, but declares") for note in found.notes)
 
 
+# -- versions that nobody read ---------------------------------------------------------------------------------------
+
+
+def series(*versions: str) -> FakeIndex:
+    """`audio` in these versions, each of which admits any torch."""
+    known = projects()
+    known["audio"] = {version: Release(requires=("torch>=2.0",), tags=(TAG,)) for version in versions}
+    return FakeIndex(known)
+
+
+def of(tmp_path: Path, **torch: str) -> Books:
+    """Read wheels: `v1_0="2.2 2.3"`."""
+    return read(tmp_path, *(
+        audio(able, f"audio-{version[1:].replace('_', '.')}-{TAG}.whl") for version, able in
+        sorted(torch.items(), reverse=True)))
+
+
+SERIES = ("1.0", "2.0", "3.0", "4.0")
+
+
+@pytest.mark.parametrize(("known", "torch", "version"), [
+    ({"v2_0": "2.3"}, "2.3", "2.0"),                        # read and fits goes before newer ones that nobody read
+    ({"v2_0": "2.2"}, "2.3", "4.0"),                        # what is newer may be for this torch
+    ({"v2_0": "2.4"}, "2.3", "1.0"),                        # what is newer is for a later torch, too
+    ({"v3_0": "2.4", "v1_0": "2.2"}, "2.3", "2.0"),         # what lies between may be the one
+    ({"v4_0": "", "v3_0": "2.4", "v1_0": "2.2"}, "2.3", "2.0"),     # one that loads nowhere tells nothing
+    ({"v4_0": "2.2", "v3_0": "2.2"}, "2.0", "2.0"),
+])
+def test_read_ones_first_and_what_their_neighbours_exclude_is_excluded(
+    known: dict[str, str], torch: str, version: str, tmp_path: Path,
+) -> None:
+    found = lock(asked("audio", torch=f"=={torch}.1"), series(*SERIES), books=of(tmp_path, **known))
+    assert pins(found)["audio"] == version
+
+
+def test_a_preference_for_what_was_read_is_told(tmp_path: Path) -> None:
+    known = of(tmp_path, v2_0="2.3")
+    found = lock(asked("audio", torch="==2.3.1"), series(*SERIES), books=known)
+    [note] = [note for note in found.notes if "audio" in note]
+    assert note == ("audio 2.0 was chosen over 4.0: nobody read a wheel of 4.0, and its metadata does not say"
+                    " which torch it was built for")
+    found = lock(asked("audio>=3", torch="==2.3.1"), series(*SERIES), books=known)
+    assert pins(found)["audio"] == "4.0"
+    assert any(note.startswith("audio 4.0 holds compiled code") for note in found.notes)
+
+
+def test_the_neighbours_are_the_reason(tmp_path: Path) -> None:
+    known = of(tmp_path, v3_0="2.2", v1_0="2.1")
+    error = refusal(asked("audio==2.0", torch="==2.3.1"), series(*SERIES), books=known)
+    assert facts(error).endswith(
+        "audio 2.0 was not read, and its read neighbours 3.0 and 1.0 cannot load with torch 2.3.1 (by symbols 3.0 with"
+        " torch 2.2 only; 1.0 with torch 2.1 only)")
+    [offer] = [offer for offer in error.nearest if offer.change.startswith("audio==")]
+    assert offer.change == "audio==4.0 in place of --with audio==2.0 (not read: audio 4.0)"
+
+
+@pytest.mark.parametrize("requires", ["torch==2.3.1", "torch>=2.3,<2.4"])
+def test_what_its_makers_say_of_torch_is_no_guess(requires: str, tmp_path: Path) -> None:
+    index = series(*SERIES)
+    index.projects["audio"]["4.0"] = Release(requires=(requires,), tags=(TAG,))
+    found = lock(asked("audio", torch="==2.3.1"), index, books=of(tmp_path, v2_0="2.3"))
+    assert pins(found)["audio"] == "4.0"
+
+
+def test_neither_another_machine_nor_pure_python_nor_an_unread_torch_is_judged_by_neighbours(tmp_path: Path) -> None:
+    wheels = (audio("2.2", f"audio-{version}-cp310-cp310-manylinux_2_17_aarch64.whl") for version in ("3.0", "1.0"))
+    found = lock(asked("audio==2.0", torch="==2.3.1"), series(*SERIES), books=read(tmp_path, *wheels))
+    assert pins(found)["audio"] == "2.0"
+    index = series(*SERIES)
+    index.projects["audio"]["2.0"] = Release(requires=("torch>=2.0",))
+    known = of(tmp_path, v3_0="2.2", v1_0="2.1")
+    assert pins(lock(asked("audio==2.0", torch="==2.3.1"), index, books=known))["audio"] == "2.0"
+    unread = replace(known, torch=FakeTorchBook(("2.1", "2.2")))
+    assert pins(lock(asked("audio==2.0", torch="==2.3.1"), series(*SERIES), books=unread))["audio"] == "2.0"
+
+
 # -- flash-attn ------------------------------------------------------------------------------------------------------
 
 FLASH = "flash_attn-{version}+{tag}torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from stackfix.almanac.fetch import resolve
 from stackfix.almanac.manifest import read_manifest, render_manifest
-from stackfix.almanac.nvidia_check import disagreements
-from stackfix.almanac.nvidia_files import read_exports, read_unread, read_uses, write_book
+from stackfix.almanac.nvidia_check import disagreements, other_manifest
+from stackfix.almanac.nvidia_files import digest_of, read_digest, read_exports, read_unread, read_uses, write_book
 from stackfix.almanac.nvidia_libraries import PACKAGES, family_of, wanted_of
 from stackfix.almanac.nvidia_published import published
 from stackfix.almanac.nvidia_tables import LibraryExports
@@ -77,7 +77,8 @@ def run(asked: argparse.Namespace) -> None:
     elif asked.check:
         check(directory, store)
     else:
-        write_book(directory, *gathered(directory, store), manifest=None, unread=not_read(directory))
+        digest = digest_of(read_manifest(directory / MANIFEST))
+        write_book(directory, *gathered(directory, store), manifest=None, unread=not_read(directory), digest=digest)
 
 
 def check(directory: Path, store: Path) -> None:
@@ -124,13 +125,22 @@ def not_read(directory: Path) -> dict[str, set[str]]:
 
 def look(directory: Path) -> None:
     """Writes into packages.tsv which published versions were not read. Nothing else changes."""
-    exports = read_exports(directory)
+    digest, exports = made_of(directory), read_exports(directory)
     unread = {package: set(published(package)) - exports.read.get(package, {}).keys() for package in PACKAGES}
-    replace_files(directory / "nvidia", {"packages.tsv": exports.files(unread)["packages.tsv"]})
+    replace_files(directory / "nvidia", {"packages.tsv": exports.files(unread, digest)["packages.tsv"]})
+
+
+def made_of(directory: Path) -> str:
+    """The digest of the manifest. Raises BookDiffers where the files were made of another one."""
+    wheels, known = read_manifest(directory / MANIFEST), read_digest(directory)
+    if known is not None and (found := [*other_manifest(known, wheels)]):
+        raise BookDiffers(str(directory), found)
+    return digest_of(wheels)
 
 
 def add(requirements: Iterable[str], directory: Path, store: Path) -> None:
     """Reads the wheels that are meant, and adds them to the manifest and to the files."""
+    made_of(directory)
     exports = read_exports(directory)
     uses = read_uses(directory, exports)
     wheels = list(read_manifest(directory / MANIFEST))
@@ -144,7 +154,7 @@ def add(requirements: Iterable[str], directory: Path, store: Path) -> None:
     manifest = render_manifest(HEADER, [*wheels, *new]).encode()
     unread = {package: set(versions) - exports.read.get(package, {}).keys()
               for package, versions in read_unread(directory).items()}
-    write_book(directory, exports, uses, manifest, unread)
+    write_book(directory, exports, uses, manifest, unread, digest_of([*wheels, *new]))
 
 
 def asked_for(requirements: Iterable[str], exports: LibraryExports) -> Iterator[str]:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from stackfix.almanac.nvidia_files import FOLDER, PACKAGES, USES, differing, read_exports, read_unread, read_uses
+from stackfix.almanac.nvidia_files import (
+    FOLDER,
+    PACKAGES,
+    USES,
+    differing,
+    digest_of,
+    read_digest,
+    read_exports,
+    read_unread,
+    read_uses,
+)
 from stackfix.almanac.nvidia_libraries import wanted_of
 from stackfix.almanac.nvidia_tables import LibraryExports
 from stackfix.almanac.records import ManifestWheel, WheelTables
@@ -22,7 +32,9 @@ def disagreements(directory: Path, providers: Sequence[ManifestWheel],
     listed = {(each.package, each.version) for each in providers}
     unread = {package: {version for version in versions if (package, version) not in listed}
               for package, versions in read_unread(directory).items()}
-    found = [*differing(directory, exports, uses, unread), *unlisted(exports, uses, listed, consumers)]
+    digest = read_digest(directory) or ""
+    found = [*other_manifest(digest, providers), *differing(directory, exports, uses, unread, digest),
+             *unlisted(exports, uses, listed, consumers)]
     names, compared = exports.names(), 0
     for wheel in (*providers, *consumers):
         provides = (wheel.package, wheel.version) in listed
@@ -32,6 +44,12 @@ def disagreements(directory: Path, providers: Sequence[ManifestWheel],
             found += exported_otherwise(tables, exports) if provides else ()
             found += used_otherwise(tables, uses, names)
     return found, compared
+
+
+def other_manifest(digest: str, providers: Sequence[ManifestWheel]) -> Iterator[str]:
+    """That the files were made of another manifest: of other wheels, or of wheels with other hashes."""
+    if digest != digest_of(providers):
+        yield f"nvidia.toml is not the manifest that {FOLDER}/{PACKAGES} was made of: a hash or a file differs"
 
 
 def unlisted(exports: LibraryExports, uses: LibraryUses, listed: set[tuple[str, str]],

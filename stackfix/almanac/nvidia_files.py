@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from stackfix.abi.nvidia_text import parse_exports, parse_packages, parse_uses
-from stackfix.almanac.nvidia_tables import LibraryExports
+from stackfix.almanac.manifest import in_order
+from stackfix.almanac.nvidia_tables import MANIFEST_LINE, LibraryExports
+from stackfix.almanac.records import ManifestWheel
 from stackfix.almanac.uses import LibraryUses
 from stackfix.matrix.toml_files import read_file
 from stackfix.write.replace import replace_files
 
 FOLDER, PACKAGES, USES = "nvidia", "packages.tsv", "uses.tsv"
+DIGEST = re.compile(re.escape(MANIFEST_LINE.strip()).replace(re.escape("{digest}"), "([0-9a-f]{64})").encode())
+
+
+def digest_of(wheels: Iterable[ManifestWheel]) -> str:
+    """Of all rows of a manifest: another hash of one wheel is another digest."""
+    rows = (f"{each.package} {each.version} {each.file} {each.sha256}\n" for each in in_order(wheels))
+    return hashlib.sha256("".join(rows).encode()).hexdigest()
+
+
+def read_digest(directory: Path) -> str | None:
+    """Of the manifest that the files were made of; None where they do not say."""
+    found = DIGEST.search(current(directory / FOLDER / PACKAGES) or b"")
+    return found[1].decode() if found else None
 
 
 def read_unread(directory: Path) -> dict[str, tuple[str, ...]]:
@@ -58,19 +75,20 @@ def chosen(mask: int, versions: Iterable[str]) -> set[str]:
 
 
 def write_book(directory: Path, exports: LibraryExports, uses: LibraryUses, manifest: bytes | None,
-               unread: Mapping[str, Iterable[str]]) -> None:
+               unread: Mapping[str, Iterable[str]], digest: str) -> None:
     """Writes the files, and the manifest beside them where it is given; removes files of libraries that are gone."""
     folder = directory / FOLDER
-    found: dict[str, bytes | None] = {**exports.files(unread)}
+    found: dict[str, bytes | None] = {**exports.files(unread, digest)}
     gone = {each.name for each in folder.glob("*.tsv")} - found.keys()
     replace_files(folder, found | dict.fromkeys(gone))
     replace_files(directory, {USES: uses.text()} | ({"nvidia.toml": manifest} if manifest is not None else {}))
 
 
 def differing(directory: Path, exports: LibraryExports, uses: LibraryUses,
-              unread: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+              unread: Mapping[str, Iterable[str]], digest: str) -> tuple[str, ...]:
     """Names of files that are not what `write_book` would write, below `directory`."""
-    wanted = {f"{FOLDER}/{name}": content for name, content in exports.files(unread).items()} | {USES: uses.text()}
+    wanted = {f"{FOLDER}/{name}": content for name, content in exports.files(unread, digest).items()}
+    wanted[USES] = uses.text()
     there = {each.relative_to(directory).as_posix() for each in (directory / FOLDER).glob("*.tsv")}
     return tuple(sorted(name for name in wanted.keys() | there if current(directory / name) != wanted.get(name)))
 

@@ -14,6 +14,7 @@ PACKAGES_HEAD = """\
 # Published wheels of NVIDIA's libraries, oldest first: package, version, sonames of the libraries that were read.
 # "unread": published, and nothing is known of it. Made by: python -m stackfix.almanac nvidia --make
 """
+MANIFEST_LINE = "# sha256 of the rows of nvidia.toml: {digest}\n"     # what ties the files to the hashes of the wheels
 LIBRARY_HEAD = """\
 # Functions that {soname} exports: by package, name, and the versions that have it where not all with the library do.
 # "A-B" from A to B, "A-" to the newest, of the versions that packages.tsv has as read.
@@ -52,19 +53,22 @@ class LibraryExports:
         return {soname: frozenset(name for names in packages.values() for name in names)
                 for soname, packages in self.having.items()}
 
-    def files(self, unread: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
-        """The files of the folder. `unread`: by package, versions that are published and were not read."""
-        found = {"packages.tsv": self._packages(unread)}
+    def files(self, unread: Mapping[str, Iterable[str]], digest: str) -> dict[str, bytes]:
+        """The files of the folder.
+
+        `unread`: by package, versions that are published and were not read. `digest`: of the manifest.
+        """
+        found = {"packages.tsv": self._packages(unread, digest)}
         for soname in self.having:
             found[f"{soname}.tsv"] = self._library(soname)
         return {name: text.encode("ascii") for name, text in found.items()}
 
-    def _packages(self, unread: Mapping[str, Iterable[str]]) -> str:
+    def _packages(self, unread: Mapping[str, Iterable[str]], digest: str) -> str:
         lines = []
         for package in sorted({*self.read, *unread}):
             known = {**dict.fromkeys(unread.get(package, ()), (UNREAD,)), **self.read.get(package, {})}
             lines += [f"{package}\t{version}\t{' '.join(known[version])}\n" for version in sorted_versions(known)]
-        return PACKAGES_HEAD + "".join(lines)
+        return PACKAGES_HEAD + MANIFEST_LINE.format(digest=digest) + "".join(lines)
 
     def _library(self, soname: str) -> str:
         lines = [LIBRARY_HEAD.format(soname=soname)]

@@ -40,6 +40,9 @@ from stackfix.matrix.toml_files import matrix_directory
 PACKAGE = "torch"
 STABLE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 
+FOLLOWING = ("now: `python -m stackfix.almanac nvidia --make` (what the new torch asks of NVIDIA's libraries), then"
+             " `python -m stackfix.almanac extensions --make` (which extensions it can load)")
+
 
 class FilesDisagree(AnswerIsNo):
     """The files of the almanac contradict each other."""
@@ -136,6 +139,7 @@ def run(asked: argparse.Namespace) -> None:
     store = asked.store or default_store(os.environ, Path.home())
     if asked.add:
         add(asked.add, directory, store, asked.python)
+        sys.stderr.write(f"{FOLLOWING}\n")
     elif asked.check:
         check(directory)
     else:

@@ -6,6 +6,8 @@ from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import Companion, Rule, Sources
 from stackfix.matrix.rows import Origins, Row
 
+SAME = ("minor", "major", "any")
+
 
 def parse_companions(document: dict[str, object], faults: Faults) -> tuple[Companion, ...]:
     """Companions in file order: every table but `[defaults]` and `[sources]` is a package."""
@@ -17,7 +19,7 @@ def parse_companions(document: dict[str, object], faults: Faults) -> tuple[Compa
             continue
         faults.check(package, "name", package)
         table = top.table(package)
-        same_cuda = table.chosen("same_cuda", ("minor", "major", "any"))
+        same_cuda = table.chosen("same_cuda", SAME)
         source, confidence = origins.of(table)
         seen: set[str] = set()
         for row in table.rows("releases", name_by="version"):
@@ -36,7 +38,7 @@ def _companion(row: Row, package: str, same_cuda: str, origin: tuple[str, str]) 
         version=row.text("version", "version"),
         torch=row.optional("torch", "specifier"),
         cuda=row.optional("cuda", "minor"),
-        same_cuda=same_cuda,
+        same_cuda=row.chosen("same_cuda", SAME, same_cuda),     # its own check may be another than the newest one's
         requires=row.lines("requires", "requirement", needed=False),
         source=origin[0],
         confidence=origin[1],

@@ -170,7 +170,16 @@ def _offers(
             if line not in told and found < MAX_OFFERS:
                 told.add(line)
                 found += 1
-                yield Offer(change=change.text, command=line, gives=gives(trials.evidence, solved))
+                yield Offer(change=change.text + _not_read(solved), command=line, gives=gives(trials.evidence, solved))
+
+
+def _not_read(solved: Solved) -> str:
+    """` (not read: auto-gptq 0.7.0)`: versions that nobody knows to load with the torch of the offer."""
+    guesses = {
+        candidate.label: None for closure in solved.closures.values() for candidate in closure.chosen.values()
+        if candidate.extra is None and closure.problem.is_guess(candidate)
+    }
+    return f" (not read: {', '.join(sorted(guesses))})" if guesses else ""
 
 
 def _double_offers(

@@ -12,8 +12,9 @@ from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
-from stackfix.resolve.needs import Candidate, FromRule, FromUser
+from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
+from stackfix.resolve.problem import Problem
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
@@ -183,6 +184,12 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
         candidate = problem.project(chosen.name).candidate(version)
         why = problem.exclusion(candidate) if candidate is not None else None
         if why is None:
+            if candidate is not None and _is_open_to(needs, chosen, candidate, problem):
+                yield (
+                    f"{chosen.name} {chosen.text} was chosen over {candidate.text}: nobody read a wheel of"
+                    f" {candidate.text}, and its metadata does not say which torch it was built for"
+                )
+                return
             continue
         if any(getattr(row, "confidence", "") == "low" for row in why.rows):
             yield (
@@ -194,6 +201,12 @@ def _passed_over(closure: Closure, chosen: Candidate) -> Iterator[str]:
         if judged and any(isinstance(need.origin, FromUser) for need in needs):
             yield f"{chosen.name} {chosen.text} was chosen over {why.version}, which {why.reason}"
             return
+
+
+def _is_open_to(needs: Iterable[Need], chosen: Candidate, candidate: Candidate, problem: Problem) -> bool:
+    """Whether a version that the needs admit was left aside for one that was read."""
+    return any(isinstance(need.origin, FromUser) for need in needs) and not problem.is_guess(
+        chosen) and problem.is_guess(candidate)
 
 
 def _is_governed(closure: Closure, name: str) -> bool:

@@ -22,6 +22,7 @@ from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Nee
 from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
 from stackfix.resolve.records import Target
+from stackfix.resolve.unread import bounds_above, is_silent, is_unread, neighbours_exclusion
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import IndexFile
 
@@ -69,16 +70,19 @@ class Problem:
             if only is not None and all(admits(need.specifier, only.version) for need in needs):
                 yield only
             return
-        unknown = []
+        unknown, unread = [], []
         lacking = self.lacking.get(name)
         for candidate in self._found(name, needs):
             if lacking is not None and candidate.version <= lacking:
                 continue                # an extra came with some release: older ones have it no more than this one
             if self._is_unknown_companion(candidate):
                 unknown.append(candidate)
+            elif self.is_guess(candidate) and candidate.version not in self.preferred.get(name, ()):
+                unread.append(candidate)
             else:
                 yield from self._if_usable(candidate)
-        for candidate in unknown:       # last: what the matrix knows to fit goes before what only metadata claims
+        # last: what was read, or what the matrix knows to fit, goes before what may fit or what only metadata claims
+        for candidate in (*unread, *unknown):
             yield from self._if_usable(candidate)
 
     def _found(self, name: str, needs: Sequence[Need]) -> Iterator[Candidate]:
@@ -97,6 +101,13 @@ class Problem:
     def _if_usable(self, candidate: Candidate) -> Iterator[Candidate]:
         if self.exclusion(candidate) is None:
             yield candidate
+
+    def is_guess(self, candidate: Candidate) -> bool:
+        """Whether nothing tells which torch it was built for, though wheels of the project were read."""
+        if self.exclusion(candidate) is not None or not is_unread(self.evidence.books, candidate, self.build):
+            return False
+        return is_silent(self.evidence.matrix, candidate, (
+            need.specifier for need in self.dependencies(candidate) if need.name == "torch"))
 
     def allowed_files(self, candidate: Candidate) -> Candidate | None:
         """The candidate with the files whose hash the user allows; None where there is none."""
@@ -139,7 +150,15 @@ class Problem:
         if found is not None and not rules:
             return None
         read = judgements(self.evidence.books, candidate.files[0], self.build)
+        if not read and found is None and not self._names_this_torch(candidate):
+            return neighbours_exclusion(self.evidence.books, candidate, self.build)
         return judged_exclusion(read, candidate.text, *rules[:1])
+
+    def _names_this_torch(self, candidate: Candidate) -> bool:
+        """Whether a row of the matrix bounds the torch of the candidate: that is its makers' word, and it fits."""
+        row = query.companion(self.evidence.matrix, candidate.name, candidate.text)
+        stated = parse_specifier(row.torch) if row is not None and row.torch is not None else None
+        return stated is not None and bounds_above(stated)
 
     def dependencies(self, candidate: Candidate) -> Iterator[Need]:
         """What the candidate needs here. The part of an extra needs its own project first, before metadata is read."""

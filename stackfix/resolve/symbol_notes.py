@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from packaging.specifiers import SpecifierSet
-
 from stackfix.matrix import query
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
@@ -14,6 +12,7 @@ from stackfix.resolve.limits import SYMBOLS, Limit, of_the_nearest
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise, pins_exactly
 from stackfix.resolve.question import TORCH
+from stackfix.resolve.unread import bounds_above, is_silent, is_unread
 
 
 def extension_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
@@ -48,19 +47,17 @@ def _is_compiled(candidate: Candidate) -> bool:
 def _is_open(evidence: Evidence, closure: Closure, candidate: Candidate) -> bool:
     """Whether neither metadata nor the matrix says up to which torch the candidate was built."""
     needs = [need.specifier for need in closure.problem.dependencies(candidate) if need.name == TORCH]
+    if is_unread(evidence.books, candidate, closure.problem.build):     # of a package that is built against torch
+        return is_silent(evidence.matrix, candidate, needs)
     row = query.companion(evidence.matrix, candidate.name, candidate.text)
     if candidate.name in evidence.tied_to_torch:
-        return row is not None and row.torch is not None and bool(needs) and not any(map(_bounds_above, needs))
+        return row is not None and row.torch is not None and bool(needs) and not any(map(bounds_above, needs))
     rules = [
         rule for rule in query.rules_for(evidence.matrix, candidate.name, candidate.text)
         if normalise(rule.needs[: len(TORCH) + 1].rstrip("<>=!~ ")) == TORCH
     ]
-    unbounded = bool(needs) and not any(map(_bounds_above, needs))
+    unbounded = bool(needs) and not any(map(bounds_above, needs))
     return not any(rule.confidence != "low" for rule in rules) and (bool(rules) or unbounded)
-
-
-def _bounds_above(specifier: SpecifierSet) -> bool:
-    return any(part.operator in {"==", "===", "~=", "<", "<="} for part in specifier)
 
 
 def library_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
