@@ -84,7 +84,7 @@ FAULTS: dict[str, tuple[str, Replace, tuple[str, ...]]] = {
         ("torchvision, releases 0.18.0", "given twice"),
     ),
     "unknown same_cuda": (
-        "companions.toml", ('same_cuda = "minor"', 'same_cuda = "exact"'), ("torchvision, same_cuda", "'exact'"),
+        "companions.toml", ('same_cuda = "major"', 'same_cuda = "exact"'), ("torchvision, same_cuda", "'exact'"),
     ),
     "a rule's bad specifier": (
         "rules.toml", ('versions = "==12.1.0.106"', 'versions = "12.1"'), ("rules 12.1", "not a version specifier"),

@@ -12,6 +12,7 @@ from stackfix.cli.matrix import parse_pairs
 from stackfix.errors import BadInput
 from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
+from stackfix.resolve.judged import cannot_load, of_release
 from stackfix.resolve.limits import SYMBOLS, limits_of
 from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.why import why
@@ -127,3 +128,15 @@ def test_their_own_check_of_cuda_decides(package: str, version: str, torch: str,
                if each.version == torch and each.platform == "linux-64" and each.cuda != query.CPU]
     assert row is not None
     assert (query.companion_fits(row, build) is None) is fits
+
+
+def test_each_companion_that_was_read_has_a_torch_of_the_default_index_that_symbols_and_matrix_accept() -> None:
+    builds = [each for each in query.builds(REAL, index=query.DEFAULT_INDEX)
+              if each.platform == "linux-64" and each.cuda != query.CPU]
+    without = [
+        f"{wheel.package} {wheel.version}" for package in BOOKS.judged.packages for wheel in BOOKS.judged.of(package)
+        if (row := query.companion(REAL, wheel.package, wheel.version)) is not None and not any(
+            query.companion_fits(row, build) is None and not cannot_load(
+                of_release(BOOKS, wheel.package, wheel.version, "x86_64", build)) for build in builds)
+    ]
+    assert without == ["xformers 0.0.33"]       # for CUDA 13.0: torch 2.9.0 has it on an index of its own alone
