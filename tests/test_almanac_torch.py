@@ -145,6 +145,16 @@ def test_releases_that_are_added_give_the_bytes_of_a_whole_run(index: World, who
 
 
 @needs_gcc
+def test_what_must_follow_a_new_release_is_said(index: World, capsys: pytest.CaptureFixture[str]) -> None:
+    place = index.almanac("followed", "1.13.1", "2.0.0", "2.0.1")
+    make(place, index.store)
+    capsys.readouterr()
+    assert main(["torch", "--add", "2.1.0", "--directory", str(place), "--store", str(index.store)]) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.index("almanac nvidia --make") < last.index("almanac extensions --make")
+
+
+@needs_gcc
 def test_a_new_minor_reads_only_its_own_wheel(index: World, whole: Path) -> None:
     place = index.almanac("only-new", "1.13.1", "2.0.0", "2.0.1")
     make(place, index.store)
