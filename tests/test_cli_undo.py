@@ -14,6 +14,7 @@ import pytest
 from stackfix.apply.records import Applied
 from stackfix.apply.transaction import apply_plan
 from stackfix.cli.repair_apply import no_wheels
+from stackfix.cli.repair_planning import undo_command
 from stackfix.plan.records import Action, Plan, SetAside, Step, WriteFile
 from tests.apply_faults.world import tree_of
 from tests.cli_world import Say
@@ -95,13 +96,29 @@ def test_the_repairs_are_listed_the_last_one_first(prefix: Path, say: Say) -> No
     assert tree_of(prefix) == before
 
 
-def test_nothing_to_undo_is_exit_1(prefix: Path, say: Say) -> None:
+def test_nothing_to_undo_is_no_error(prefix: Path, say: Say) -> None:
     before = tree_of(prefix)
-    said = say("undo", "--prefix", prefix)
-    assert (said.status, said.out) == (1, "")
-    assert "no repair is recorded there" in said.err
-    assert say("undo", "--prefix", prefix, "--json").json["error"]["code"] == "nothing-to-undo"
+    for words in ((), ("--all",)):
+        said = say("undo", "--prefix", prefix, *words)
+        assert (said.status, said.out, said.err) == (0, f"nothing to undo: no repair is recorded in {prefix}\n", "")
+    assert say("undo", "--prefix", prefix, "-q").out == ""
+    assert say("undo", "--prefix", prefix, "--json").json["undone"] == []
     assert tree_of(prefix) == before
+
+
+def test_an_empty_folder_of_a_run_that_was_stopped_is_cleared(prefix: Path, say: Say) -> None:
+    before = tree_of(prefix)
+    (prefix / ".stackfix").mkdir(mode=0o700)
+    said = say("undo", "--prefix", prefix)
+    assert (said.status, said.out) == (0, f"cleared: remains of a run in {prefix}\n")
+    assert {**tree_of(prefix), ".": 0} == {**before, ".": 0}
+
+
+def test_the_command_to_undo_names_an_environment_that_is_not_active(prefix: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    assert undo_command(str(prefix)) == f"stackfix undo --prefix '{prefix}'"
+    monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
+    assert undo_command(str(prefix)) == "stackfix undo"
 
 
 def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, say: Say) -> None:
@@ -113,6 +130,7 @@ def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, sa
     said = say("undo", "--prefix", prefix)
     assert said.status == 1, said
     assert "lib/one" in said.err
+    assert "`stackfix undo --force`" in said.err
     assert tree_of(prefix) == changed
     said = say("undo", "--prefix", prefix, "--force")
     assert said.status == 0, said

@@ -122,18 +122,19 @@ def test_a_hostile_name_reaches_no_terminal() -> None:
 
 def test_an_applied_plan_says_where_the_old_is() -> None:
     assert list(applied_lines(APPLIED, PLAIN)) == [
-        "changed: 1 path made, 1 kept in /venv/.stackfix/0003", "`stackfix undo` takes it back"]
+        "changed: 1 path made, 1 kept in /venv/.stackfix/0003"]
 
 
 def test_each_proof_is_a_line() -> None:
-    assert list(verified_lines(PROVEN, PLAIN)) == [
+    assert list(verified_lines(PROVEN, "stackfix undo", PLAIN)) == [
         "  simulation  clean        nothing above a note is found", "  load        works        torch 2.3.1",
-        "  kernels     cannot tell  not tried", "  because kernels: no GPU"]
+        "  kernels     cannot tell  not tried", "  because kernels: no GPU", "`stackfix undo` takes it back"]
     failed = replace(WORKS, verdict="fails", reason="crashed", detail="it died")
     probe = Probe(verdict="fails", reason="crashed", device=None, steps=(WORKS, failed))
-    lines = list(verified_lines(replace(PROVEN, load=probe, findings=(SHADOW,), reason=""), PLAIN))
-    assert lines == ["  simulation  findings     1 error left", "  load        fails        load torch: it died",
-                     "  kernels     cannot tell  not tried"]
+    lines = list(verified_lines(replace(PROVEN, load=probe, findings=(SHADOW,), reason=""), "undo it", PLAIN))
+    assert lines == ["not proven: the change is made and stays, but what was tried afterwards fails",
+                     "  simulation  findings     1 error left", "  load        fails        load torch: it died",
+                     "  kernels     cannot tell  not tried", "`undo it` takes it back"]
 
 
 def test_what_was_not_foretold_is_named() -> None:

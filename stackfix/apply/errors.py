@@ -119,4 +119,4 @@ class ChangedSince(PathsDiffer):
 
     reference = "changed-since-repair"
     said = "was changed after the repair"
-    hint = "nothing was undone; look at these, then undo with force: what was changed is then kept aside"
+    hint = "nothing was undone; look at these; `stackfix undo --force` keeps what was changed aside"

@@ -135,7 +135,7 @@ def changed(found: Planned, wish: Wish, common: CommonOptions) -> Ended:
         from stackfix.apply.undo import undo
 
         undo(found.prefix, forced=True)
-    show_proof(proof, common)
+    show_proof(found.prefix, proof, common)
     return Ended(applied=done, verified=proof, taken_back=not proof.is_as_promised)
 
 
@@ -156,13 +156,16 @@ def show_applied(done: Applied, common: CommonOptions) -> None:
         print_lines(("", *applied_lines(done, tell_manner(common))))
 
 
-def show_proof(proof: Verified, common: CommonOptions) -> None:
-    """The proofs, or what was not foretold, on stdout."""
+def show_proof(prefix: str, proof: Verified, common: CommonOptions) -> None:
+    """The proofs and the way back, or what was not foretold, on stdout."""
+    from stackfix.cli.repair_planning import undo_command
     from stackfix.report.repair_ended import surprise_lines, verified_lines
 
-    if not (common.as_json or (common.quiet and proof.works)):
-        lines = verified_lines if proof.is_as_promised else surprise_lines
-        print_lines(lines(proof, tell_manner(common)))
+    if common.as_json or (common.quiet and proof.works):
+        return
+    manner = tell_manner(common)
+    print_lines(verified_lines(proof, undo_command(prefix), manner) if proof.is_as_promised
+                else surprise_lines(proof, manner))
 
 
 def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:

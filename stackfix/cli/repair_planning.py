@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from stackfix.cli.repairing_wheels import IndexChoices
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Diagnosis
 from stackfix.diagnose.situation import View
+from stackfix.errors import StackfixError
 from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.places import Root
 from stackfix.plan.planner import make_plan
@@ -67,6 +69,15 @@ def prefix_of(asked: Asked) -> str:
     """The environment's folder. Raises BadInput where there is none."""
     return find_environment(asked.root, asked.environ, prefix=asked.prefix, python=asked.python,
                             running=sys.prefix).prefix
+
+
+def undo_command(prefix: str) -> str:
+    """What takes the last repair of `prefix` back when it is typed in this shell."""
+    try:
+        active = find_environment(Root(), os.environ, prefix=None, python=None, running=sys.prefix).prefix
+    except StackfixError:
+        active = None
+    return "stackfix undo" if active == prefix else f"stackfix undo --prefix {shlex.quote(prefix)}"
 
 
 def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:

@@ -58,6 +58,7 @@ def show_list(prefix: str, common: CommonOptions) -> None:
 def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool) -> None:
     """Takes back, and tells it. What was taken back before an error is told, too."""
     from stackfix.cli.repair_telling import print_lines, tell_manner
+    from stackfix.report.printable import printable
     from stackfix.report.repair_ended import undone_lines
     from stackfix.report.repair_json import undone_document
 
@@ -70,18 +71,29 @@ def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool)
         raise
     if common.as_json:
         show_json(undone_document(prefix, done))
+    elif not done:
+        print_lines(() if common.quiet else (printable(f"nothing to undo: no repair is recorded in {prefix}"),))
     elif not common.quiet or any(each.kept for each in done):
         print_lines(undone_lines(done, tell_manner(common)))
 
 
 def take_back_into(done: list[Undone], prefix: str, *, whole: bool, force: bool) -> None:
-    """The unfinished repair, else the last one; with `whole` then all that are left. Raises as apply.undo does."""
-    from stackfix.apply.pending import take_back
+    """The unfinished repair, else the last one, else remains of a killed run; with `whole` then all that are left.
+
+    Nothing is done where there is nothing. Raises what else apply.undo does.
+    """
+    from stackfix.apply.errors import NothingToUndo
+    from stackfix.apply.pending import pending, take_back
     from stackfix.apply.undo import transactions, undo
     from stackfix.cli.repair_unfinished import unfinished
 
     take = undo if unfinished(prefix) is None else take_back
-    done.append(take(prefix, forced=force))
+    try:
+        done.append(take(prefix, forced=force))
+    except NothingToUndo:
+        if pending(prefix) is None:
+            return
+        done.append(take_back(prefix, forced=force))
     while whole and transactions(prefix):
         done.append(undo(prefix, forced=force))
 

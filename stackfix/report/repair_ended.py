@@ -19,11 +19,13 @@ def applied_lines(applied: Applied, manner: Manner) -> Iterator[str]:
     count = len(applied.made)
     made = f" {count} path{'s' * (count != 1)} made, {len(applied.kept)} kept in {applied.prefix}/{applied.folder}"
     yield from led([("changed:", "green")], printable(made), "", manner)
-    yield "`stackfix undo` takes it back"
 
 
-def verified_lines(verified: Verified, manner: Manner) -> Iterator[str]:
-    """The three proofs, a line each, and what stays."""
+def verified_lines(verified: Verified, undo: str, manner: Manner) -> Iterator[str]:
+    """The three proofs, a line each, and what stays; first of all that one has failed. `undo`: the command."""
+    if not verified.works:
+        yield from led([("not proven:", "red")], " the change is made and stays, but what was tried afterwards fails",
+                       "  ", manner)
     static = "findings" if verified.findings else "clean"
     told = counted(verified.findings) + " left" if verified.findings else "nothing above a note is found"
     yield from proof("simulation", static, told, manner)
@@ -31,6 +33,7 @@ def verified_lines(verified: Verified, manner: Manner) -> Iterator[str]:
     yield from proof("kernels", *verdict(verified.kernel), manner)
     if verified.reason:
         yield from led([("  because ", "dim")], printable(verified.reason), "    ", manner)
+    yield printable(f"`{undo}` takes it back")
 
 
 def verdict(probe: Probe | None) -> tuple[str, str]:
