@@ -234,10 +234,13 @@ def test_gpu_floors_of_the_default_builds() -> None:
     assert query.gpu_runs(X86["2.8.0"].gpu_archs, "sm_120")
 
 
-def test_torchvision_belongs_to_one_cuda_though_it_takes_any_newer_torch() -> None:
+def test_torchvision_belongs_to_one_major_of_cuda_though_it_takes_any_newer_torch() -> None:
+    """Its own check, on import, compares the majors alone since 0.16."""
     assert COMPANIONS["torchvision", "0.29.1"].torch == COMPANIONS["torchvision", "0.29.2"].torch == ">=2.14.0"
-    assert (fits("torchvision", "0.29.1", "2.14.1"), fits("torchvision", "0.29.2", "2.14.1")) == (True, False)
-    assert (fits("torchvision", "0.29.1", "2.15.0"), fits("torchvision", "0.29.2", "2.15.0")) == (False, True)
+    assert (fits("torchvision", "0.29.1", "2.14.1"), fits("torchvision", "0.29.2", "2.14.1")) == (True, True)
+    assert (fits("torchvision", "0.29.1", "2.15.0"), fits("torchvision", "0.29.2", "2.15.0")) == (True, True)
+    assert {each.same_cuda for each in COMPANIONS.values() if each.package == "torchvision" and each.torch and
+            SpecifierSet("<0.16").contains(each.version)} == {"minor"}
 
 
 def test_torchaudio_that_names_no_torch() -> None:

@@ -17,7 +17,7 @@ from stackfix.resolve.limits import SYMBOLS, limits_of
 from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.why import why
 from stackfix.resolve.why_pairs import NVIDIA, keys_of
-from tests.resolve_world import FakeIndex, Release, asked, lock, pins, refusal, wheel_tags
+from tests.resolve_world import MATRIX, FakeIndex, Release, asked, companion, lock, pins, projects, refusal, wheel_tags
 from tests.test_resolve_explain import facts, named
 
 BOOKS = open_books()
@@ -128,6 +128,14 @@ def test_their_own_check_of_cuda_decides(package: str, version: str, torch: str,
                if each.version == torch and each.platform == "linux-64" and each.cuda != query.CPU]
     assert row is not None
     assert (query.companion_fits(row, build) is None) is fits
+
+
+@pytest.mark.parametrize(("asked_for", "version"), [("audio", "1.0"), ("audio>=2", "2.0")])
+def test_the_same_minor_of_cuda_goes_before_another_one(asked_for: str, version: str) -> None:
+    index = FakeIndex({**projects(), "audio": {each: Release(requires=("torch>=2.0",)) for each in ("1.0", "2.0")}})
+    matrix = replace(MATRIX, companions=(*MATRIX.companions, *(
+        companion("audio", each, ">=2.0", cuda, "major") for each, cuda in (("2.0", "12.4"), ("1.0", "12.1")))))
+    assert pins(lock(asked(asked_for, torch="==2.3.1"), index, matrix=matrix))["audio"] == version
 
 
 def test_each_companion_that_was_read_has_a_torch_of_the_default_index_that_symbols_and_matrix_accept() -> None:

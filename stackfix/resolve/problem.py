@@ -70,20 +70,30 @@ class Problem:
             if only is not None and all(admits(need.specifier, only.version) for need in needs):
                 yield only
             return
-        unknown, unread = [], []
+        later: dict[str, list[Candidate]] = {"other minor": [], "unread": [], "unknown": []}
         lacking = self.lacking.get(name)
         for candidate in self._found(name, needs):
             if lacking is not None and candidate.version <= lacking:
                 continue                # an extra came with some release: older ones have it no more than this one
-            if self._is_unknown_companion(candidate):
-                unknown.append(candidate)
-            elif self.is_guess(candidate) and candidate.version not in self.preferred.get(name, ()):
-                unread.append(candidate)
+            place = self._place(candidate)
+            if place:
+                later[place].append(candidate)
             else:
                 yield from self._if_usable(candidate)
         # last: what was read, or what the matrix knows to fit, goes before what may fit or what only metadata claims
-        for candidate in (*unread, *unknown):
+        for candidate in chain.from_iterable(later.values()):
             yield from self._if_usable(candidate)
+
+    def _place(self, candidate: Candidate) -> str:
+        """Behind which others the candidate comes; "" where it keeps its place."""
+        if self._is_unknown_companion(candidate):
+            return "unknown"
+        if candidate.version in self.preferred.get(candidate.name, ()):
+            return ""
+        row = query.companion(self.evidence.matrix, candidate.name, candidate.text)
+        if row is not None and query.other_minor(row, self.build):
+            return "other minor"
+        return "unread" if self.is_guess(candidate) else ""
 
     def _found(self, name: str, needs: Sequence[Need]) -> Iterator[Candidate]:
         """Candidates of the index with the files that the user allows, up to a number of sdists that cannot be used."""
