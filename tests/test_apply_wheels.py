@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +176,19 @@ def test_the_installer_of_a_prefix_is_found(place: Place) -> None:
     assert found.installer.name == "uv"
     assert str(place.prefix / "bin/python") in found.installer.after
     assert "PIP_TARGET" not in dict(found.environment)
+
+
+def test_an_installer_leaves_no_compiled_modules(place: Place) -> None:
+    (place.prefix / SITE / "starts.pth").write_text("import started_with_python\n")
+    (place.prefix / SITE / "started_with_python.py").touch()
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0"))) as server:
+        asked = place.installer(server.url)
+        found = find_wheel_installer(str(place.prefix), dict(asked.environment))
+        apply_plan(plan_for(place, server), place.prefix, installer=replace(found, installer=asked.installer))
+    assert not list(place.prefix.rglob("started_with_python.*.pyc"))
+    undo(place.prefix)
+    assert tree_of(place.prefix) == before
 
 
 @pytest.mark.parametrize("place", ["uv"], indirect=True)

@@ -54,7 +54,8 @@ class WheelInstaller:
 def find_wheel_installer(prefix: str, environ: Mapping[str, str]) -> WheelInstaller:
     """The uv on PATH, else the uv beside us, else pip, for the Python of a prefix. Raises BadInput, Unreachable."""
     interpreter = read_interpreter(find_executable(prefix=prefix, python=None, environ=environ))
-    return WheelInstaller(installer=find_installer(interpreter, environ), environment=installer_environment(environ))
+    environment = {**dict(installer_environment(environ)), "PYTHONDONTWRITEBYTECODE": "1"}    # pip is a module there
+    return WheelInstaller(installer=find_installer(interpreter, environ), environment=tuple(environment.items()))
 
 
 def requirement(step: InstallWheel) -> str:

@@ -79,9 +79,9 @@ def checked(path: Path, thing: str) -> Path:
 
 def read_interpreter(executable: Path) -> Interpreter:
     """What the interpreter says of itself, asked in a child. Raises Unreachable where it does not answer."""
-    try:
-        done = subprocess.run([str(executable), "-I", "-c", PROBE], capture_output=True, text=True, timeout=SECONDS,
-                              check=False, errors="replace")
+    try:        # -B: .pth files import modules, and a repair that is undone may leave no compiled ones
+        done = subprocess.run([str(executable), "-I", "-B", "-c", PROBE], capture_output=True, text=True,
+                              timeout=SECONDS, check=False, errors="replace")
     except subprocess.TimeoutExpired as error:
         raise Unreachable(str(executable), f"did not answer within {SECONDS} s") from error
     except OSError as error:

@@ -50,9 +50,12 @@ def write_wheels(folder: Path) -> Path:
 def plain() -> Iterator[Wheel]:
     """What torch needs beside CUDA; compiled only where its import opens something."""
     for pin in ("cuda-bindings 13.0.3", "filelock 3.15", "fsspec 2024.6", "jinja2 3.1", "networkx 3.3",
-                "setuptools 81.0", "sympy 1.13.3", "typing-extensions 4.12"):
+                "sympy 1.13.3", "typing-extensions 4.12"):
         name, _, version = pin.partition(" ")
         yield Wheel(name=name, version=version, files={})
+    # A module is imported at each start of this Python: without -B that leaves a compiled one
+    yield Wheel(name="setuptools", version="81.0", files={
+        "distutils-precedence.pth": "import os; __import__('_distutils_hack')\n", "_distutils_hack/__init__.py": ""})
     yield Wheel(name="numpy", version="1.26.4", files={f"numpy/core/_multiarray_umath.{TAG}.so": lib()})
     for version in ("2.3.1", "3.0.0", "3.7.1"):
         yield Wheel(name="triton", version=version, files={
