@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.judges.command import Run, stackfix
+from tests.real_environments.announce import say
 from tests.real_environments.asked import check
 from tests.real_environments.child import imports
 from tests.real_environments.draw import Draw, draw, seed_of_this_run
@@ -56,15 +57,6 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     yield made
     made.clear()
     say(request.config, f"real environments: seed {SEED}, {made.peak / 1e9:.1f} GB of disk at most")
-
-
-def say(config: pytest.Config, line: str) -> None:
-    """A line for the log of a long session, whatever is captured."""
-    report, capture = (config.pluginmanager.get_plugin(name) for name in ("terminalreporter", "capturemanager"))
-    if report is not None and capture is not None:
-        with capture.global_and_fixture_disabled():
-            report.ensure_newline()
-            report.write_line(line)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_world import World
+from tests.real_environments.announce import say
 from tests.real_environments.asked import check
 from tests.real_environments.cures import CURES, Cure, judge
 from tests.real_environments.judge import judge_healthy
@@ -69,8 +70,9 @@ def test_a_stand_in_is_repaired_and_given_back(cure: Cure, standins: Shop) -> No
 
 @pytest.mark.real
 @pytest.mark.parametrize("cure", CURES, ids=str)
-def test_a_broken_environment_is_repaired_and_given_back(cure: Cure, shop: Shop) -> None:
-    judge(cure, shop)
+def test_a_broken_environment_is_repaired_and_given_back(cure: Cure, shop: Shop,
+                                                         request: pytest.FixtureRequest) -> None:
+    say(request.config, f"{cure}: {judge(cure, shop)}")
 
 
 def test_a_healthy_stand_in_is_left_alone(standins: Shop) -> None:

@@ -59,8 +59,8 @@ INSTALLED = (
 CURES = (SHADOWED, *INSTALLED)
 
 
-def judge(cure: Cure, shop: Shop) -> None:
-    """Break it; plan on a read-only tree, repair, look, undo; the same with activation."""
+def judge(cure: Cure, shop: Shop) -> str:
+    """Break it; plan on a read-only tree, repair, look, undo; the same with activation. What was done, in words."""
     scenario, workshop = cure.scenario, shop.workshop
     made = workshop.make(*scenario.base, python=scenario.python)
     variables = scenario.broken(workshop, made)
@@ -84,6 +84,7 @@ def judge(cure: Cure, shop: Shop) -> None:
     assert (again.run.status, again.steps) == (0, ()), again.told()
     judge_undone(shop, made, before)
     judge_activation(cure, shop, made, variables, before)
+    return "; ".join(f"{each['kind']} of {len(each['changes'])}: {each['summary']}" for each in planned.steps)
 
 
 def judge_plan(cure: Cure, planned: Answer) -> None:
