@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,6 +152,23 @@ def test_a_link_that_worked_and_was_reported_as_failed_counts(world: World, monk
     monkeypatch.setattr(syscalls, "link", lost)
     with Tree(world.prefix) as tree, locked(tree):
         assert holder(tree) is not None
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_an_interruption_while_the_lock_is_taken_leaves_nothing(
+        count: int, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, calls = tree_of(world.prefix), list[str]()
+
+    def interrupt(name: str) -> None:
+        calls.append(name)
+        if len(calls) == count + 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(syscalls, "before_call", interrupt)
+    with Tree(world.prefix) as tree, suppress(KeyboardInterrupt), locked(tree):
+        monkeypatch.setattr(syscalls, "before_call", None)
+    assert {**tree_of(world.prefix), ".": 0} == {**before, ".": 0}
+    assert calls[0] == "mkdir"
 
 
 def test_a_lock_that_is_not_whole_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,8 @@ def locked(tree: Tree) -> Iterator[None]:
     Raises Busy where somebody else who may be alive has it.
     """
     me = this_process()
-    acquire(tree, me)
     try:
+        acquire(tree, me)       # Ctrl-C may come in the middle of it
         yield
     finally:
         release(tree, me)
@@ -156,12 +156,22 @@ def clear_remains(folder: int, me: Owner) -> None:
 
 def release(tree: Tree, me: Owner) -> None:
     """Gives the lock back; what cannot be removed is left to the next run, which finds its owner dead."""
-    with contextlib.suppress(OSError, Again):
-        with tree.folder(STORE) as folder:
-            owner = owner_of(folder, LOCK)
-            if owner is not None and owner.token == me.token:
-                syscalls.unlink(LOCK, folder=folder)
+    if not is_store(tree):
+        return
+    with contextlib.suppress(OSError, Again), tree.folder(STORE) as folder:
+        give_back(folder, me)
+    with contextlib.suppress(OSError):
         syscalls.remove_folder(STORE, folder=tree.descriptor)
+
+
+def give_back(folder: int, me: Owner) -> None:
+    """Removes the lock where it is ours. Raises Again, OSError."""
+    own = f"{LOCK}.own.{me.token}"
+    if own in os.listdir(folder):       # taking the lock was interrupted
+        syscalls.unlink(own, folder=folder)
+    owner = owner_of(folder, LOCK)
+    if owner is not None and owner.token == me.token:
+        syscalls.unlink(LOCK, folder=folder)
 
 
 def holder(tree: Tree) -> Owner | None:
@@ -172,13 +182,18 @@ def holder(tree: Tree) -> Owner | None:
     return None
 
 
+def is_store(tree: Tree) -> bool:
+    """Whether `.stackfix` is a folder that only we can write."""
+    found = tree.status(STORE)
+    return found is not None and tree.is_folder(STORE) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
 def make_store(tree: Tree) -> None:
     """Makes `.stackfix`. Raises CannotWrite where something else has that name."""
     with contextlib.suppress(FileExistsError):
         syscalls.make_folder(STORE, folder=tree.descriptor, mode=0o700)
-    found = tree.status(STORE)
-    if found is None:
+    if not tree.exists(STORE):
         raise Again
-    if not tree.is_folder(STORE) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    if not is_store(tree):
         raise CannotWrite(f"{tree.prefix}/{STORE}", "is not a folder that only we can write",
                           "look at what it is, and move it away")
