@@ -78,6 +78,14 @@ def test_what_other_scripts_add_is_theirs(before: str | None, wanted: str | None
     assert is_kept("LD_LIBRARY_PATH", before, wanted, found) == kept
 
 
+def test_a_prefix_that_is_named_by_a_link_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real" / "lib").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    wanted, found = f"{tmp_path}/link/lib:/bad", f"{tmp_path}/real/lib:/bad"
+    assert is_kept("LD_LIBRARY_PATH", "/bad", wanted, found)
+    assert not is_kept("LD_LIBRARY_PATH", "/bad", wanted, found.replace("real", "other"))
+
+
 def test_scripts_of_conda_are_sourced_by_name(prefix: Path) -> None:
     folder = prefix / "etc" / "conda" / "activate.d"
     folder.mkdir(parents=True)

@@ -45,10 +45,16 @@ def activate(environment: Environment, environ: Mapping[str, str], wanted: Mappi
 
 def is_kept(name: str, before: str | None, wanted: str | None, found: str | None) -> bool:
     """Whether a variable is as wanted, elements that other scripts have added left out of account."""
-    old, new, now = (re.split(SEPARATORS.get(name, ":"), each) if each else [] for each in (before, wanted, found))
+    old, new, now = (elements(name, each) for each in (before, wanted, found))
     first = next(place for place in range(len(new) + 1) if is_part(new[place:], old))     # how many are put first
     gone = set(old) - set(new)
     return now[:first] == new[:first] and is_part(new[first:], now[first:]) and not gone & set(now)
+
+
+def elements(name: str, value: str | None) -> list[str]:
+    """The parts of a variable; paths as they truly are: a script may name the prefix by another link than we do."""
+    parts = re.split(SEPARATORS.get(name, ":"), value) if value else []
+    return [os.path.realpath(each) if each.startswith("/") else each for each in parts]
 
 
 def is_part(few: Sequence[str], many: Sequence[str]) -> bool:
