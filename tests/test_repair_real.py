@@ -22,7 +22,7 @@ from tests.real_environments.asked import check
 from tests.real_environments.cures import CURES, Cure, judge
 from tests.real_environments.judge import judge_healthy
 from tests.real_environments.repaired import Shop, born
-from tests.real_environments.scenarios import OTHER_CUDNN, TORCH_231
+from tests.real_environments.scenarios import OTHER_CUDNN, SHADOWED, TORCH_231, Scenario
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.trees import differences, tree_of
 from tests.real_environments.workshop import Workshop
@@ -108,6 +108,22 @@ def test_without_the_network_the_command_is_advised(standins: Shop) -> None:
     assert any("'nvidia-cudnn-cu12==8.9.2.26'" in each for each in commands), nowhere
     assert any("torch.backends.cudnn.enabled = False" in each for each in commands), nowhere
     assert not differences(before, tree_of(made.prefix))
+
+
+@pytest.mark.parametrize(("scenario", "load"), [(SHADOWED, "cannot-tell"), (OTHER_CUDNN, "fails")], ids=str)
+def test_a_module_that_was_never_there_is_no_fault_of_a_repair_without_packages(scenario: Scenario, load: str,
+                                                                                standins: Shop) -> None:
+    made = standins.workshop.make(*scenario.base, python=scenario.python)
+    variables = scenario.broken(standins.workshop, made)
+    init = made.site / "torch" / "__init__.py"
+    text = init.read_text(encoding="utf-8")
+    init.unlink()       # its bytes are uv's, too
+    init.write_text(f"{text}\nimport never_installed\n", encoding="utf-8")
+    done = standins.repair(made, **variables)
+    assert done.said["verified"]["load"] == load, done.told()
+    assert done.run.status == (1 if load == "fails" else 0), done.told()
+    [step] = done.said["verified"]["steps"]
+    assert "never_installed" in step["detail"], done.told()
 
 
 @pytest.mark.parametrize("change", ["bytes", "mode", "link", "target", "more", "less"])

@@ -16,7 +16,7 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.inspect.places import Root
 from stackfix.plan.names import in_fixed_order, is_serious, key_of
-from stackfix.plan.records import InstallWheel, Plan
+from stackfix.plan.records import InstallWheel, Plan, SetAside
 from stackfix.report.repair_records import Verified
 from stackfix.verify.load import load_check
 from stackfix.verify.probe import probe, whole
@@ -121,8 +121,14 @@ def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping
     out = {os.path.realpath(each.winner) for each in found.diagnosis.findings
            if each.winner is not None and is_serious(each) and (each.code, each.summary) not in left}
     seen = load_check(python, tuple(modules), environ, timeout=timeout)
+    no_code_changed = not any(isinstance(step, InstallWheel | SetAside)
+                              for action in found.plan.actions for step in action.steps)
     steps = []
     for step in seen.steps:
+        if no_code_changed and step.verdict == "fails" and step.detail.startswith("ModuleNotFoundError: "):
+            # it was so before: triton's import wants setuptools, which torch does not require
+            steps.append(replace(step, verdict="cannot-tell", reason="not-installed", counts=False))
+            continue
         bad = next((path for path in step.libraries if os.path.realpath(path) in out), None)
         steps.append(step if bad is None or step.verdict != "works" else replace(
             step, verdict="fails", reason="library-conflict", detail=f"{step.detail}, but {bad} is still mapped"))
