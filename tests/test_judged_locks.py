@@ -73,7 +73,7 @@ COMBINATIONS = (
     combination("2.3", "3.12", "xformers"),
     combination("2.3", "3.10", flash_attn="known"),
     combination("2.3", "3.11", flash_attn="listed"),
-    combination("2.4", "3.10", "vllm"),
+    combination("2.4", "3.10", "torchvision", "torchaudio"),
     combination("2.4", "3.12", "transformers", **AARCH64),
     combination("2.5", "3.11", "xformers", "torchvision"),
     combination("2.5", "3.13", "transformers"),
