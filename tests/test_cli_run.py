@@ -91,6 +91,17 @@ def test_malformed_use_is_exit_2(words: tuple[str, ...], bench: Bench) -> None:
     assert said.stderr.startswith("error: ")
 
 
+@pytest.mark.parametrize("option", ["--prefix", "--python"])
+def test_an_empty_value_asks_for_no_other_environment(option: str, bench: Bench) -> None:
+    said = started(bench, option, "", "--", "true")
+    assert (said.status, f"{option}: is empty" in said.stderr) == (2, True), said
+
+
+def test_an_empty_word_is_the_commands_own(bench: Bench) -> None:
+    said = started(bench, "--", sys.executable, "-c", "import sys; print(sys.argv[1:])", "")
+    assert (said.status, said.stdout) == (0, "['']\n"), said
+
+
 def test_standard_output_is_the_commands_so_there_is_no_document(bench: Bench) -> None:
     said = started(bench, "--json", "--", "true")
     assert (said.status, said.stdout) == (2, "")

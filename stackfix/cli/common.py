@@ -52,8 +52,13 @@ def without_empty_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def empty_values(context: click.Context) -> Iterator[str]:
-    """The options and arguments of the running command that were given nothing but blanks."""
+    """The options and arguments of the running command that were given nothing but blanks.
+
+    Unprocessed words are another command's: an empty one may mean something to it.
+    """
     for parameter in context.command.params:
+        if parameter.type is click.UNPROCESSED:
+            continue
         value = context.params.get(parameter.name or "")
         texts = value if isinstance(value, tuple) else (value,)
         if any(isinstance(text, str) and not text.strip() for text in texts):

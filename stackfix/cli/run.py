@@ -9,10 +9,11 @@ from typing import NoReturn
 
 import click
 
+from stackfix.cli.common import without_empty_values
 from stackfix.errors import BadInput, Unreachable
 
 
-# Not the common options: what stands behind them is the command's own, empty words and its --json included
+# Not the common options: what stands behind them is the command's own, its --json included
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("--prefix", metavar="DIR", help="The environment; else VIRTUAL_ENV, CONDA_PREFIX, this interpreter.")
 @click.option("--python", metavar="EXE", help="Its interpreter.")
@@ -21,6 +22,7 @@ from stackfix.errors import BadInput, Unreachable
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Colour (NO_COLOR is respected).")
 @click.argument("words", metavar="CMD [ARG]...", nargs=-1, type=click.UNPROCESSED, required=True)
+@without_empty_values
 def command(prefix: str | None, python: str | None, quiet: bool, verbose: int, color: str,
             words: tuple[str, ...]) -> int:
     """Start CMD with the variables that make the environment work, and become it.
