@@ -148,3 +148,13 @@ def test_each_companion_that_was_read_has_a_torch_of_the_default_index_that_symb
                 of_release(BOOKS, wheel.package, wheel.version, "x86_64", build)) for build in builds)
     ]
     assert without == ["xformers 0.0.33"]       # for CUDA 13.0: torch 2.9.0 has it on an index of its own alone
+
+
+def test_vllm_022_which_nobody_read_is_no_candidate_for_torch_24() -> None:
+    """Its metadata takes any torch from 2.1.1 on; its read neighbours are for 2.1 and older. A lock once had it."""
+    index = index_of("2.4.1")
+    index.projects["triton"] = {"3.0.0": Release()}
+    index.projects["vllm"] = {"0.2.2": Release(requires=("torch>=2.1.1",), tags=wheel_tags(("3.10",)))}
+    error = refusal(asked("vllm", torch="==2.4.1"), index, matrix=REAL, books=BOOKS)
+    assert "vllm 0.2.2 was not read, and its read neighbours" in facts(error)
+    assert pins(lock(asked("vllm", torch="==2.4.1"), index, matrix=REAL))["vllm"] == "0.2.2"     # by metadata alone
