@@ -22,7 +22,7 @@ MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "matrix": frozenset(),
-    "sources": frozenset({"matrix.records"}),
+    "sources": frozenset({"matrix.records", "conda.records"}),
     "inspect": frozenset({"abi.records", "matrix.records"}),
     "abi": frozenset({"matrix.records", "matrix.toml_files", "inspect.records", "inspect.elf_names",
                       "inspect.fatbin_records"}),
@@ -35,21 +35,25 @@ ALLOWED: dict[str, frozenset[str]] = {
                        "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records", "diagnose"}),
     "apply": frozenset({"plan.records", "inspect.places", "inspect.plain", "sync"}),
     "verify": frozenset({"plan.records", "inspect.plain", "inspect.environment_records"}),
-    "request": frozenset({"matrix.records", "resolve.records"}),
+    "request": frozenset({"matrix.records", "resolve.records", "conda.records"}),
     "resolve": frozenset({"abi.records", "abi.mangled", "matrix.records", "matrix.query", "sources.records",
-                          "sources.errors"}),
-    "write": frozenset({"matrix.records", "sources.records", "resolve.records"}),
+                          "sources.errors", "conda.records"}),
+    # solves with resolve's own solver: a layout's pip part is one more closure
+    "conda": frozenset({"abi.records", "matrix.records", "matrix.query", "sources.records", "sources.errors",
+                        "resolve"}),
+    "write": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records"}),
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
-                         "resolve.records", "write.records", "abi.records", "abi.host", "abi.fit_minors",
+                         "resolve.records", "conda.records", "write.records", "abi.records", "abi.host",
+                         "abi.fit_minors",
                          "diagnose.finding_records", "inspect.machine_records", "inspect.environment_records",
                          "inspect.fatbin_records", "plan.records", "apply.records", "verify.records"}),
-    "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "write.records"}),
+    "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage
 
 # Modules that reach the network or start programs: none of them belongs to a stage that only decides or renders.
 EDGES = frozenset({"httpx", "http", "socket", "ssl", "subprocess", "urllib.request", "asyncio"})
-PURE = frozenset({"errors", "abi", "resolve", "write", "diagnose", "plan", "report"})
+PURE = frozenset({"errors", "abi", "resolve", "conda", "write", "diagnose", "plan", "report"})
 
 HEAVY = ("httpx", "packaging", "resolvelib", "rattler", "rich")
 

@@ -87,7 +87,7 @@ class CondaAsk:
     constraints: tuple[Spec, ...] = ()          # only limit
     virtual: tuple[VirtualPackage, ...] = ()
     priority: str = "strict"        # one of PRIORITIES
-    locked: tuple[tuple[str, str], ...] = ()    # (address, name) of files of the existing lock, preferred while they fit
+    locked: tuple[tuple[str, str], ...] = ()    # (address, name) in the existing lock, preferred while they fit
     exclude_newer: str | None = None            # ISO 8601
 
 

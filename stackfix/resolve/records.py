@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.matrix.records import TorchBuild
 from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset
+
+if TYPE_CHECKING:
+    from stackfix.conda.records import CondaTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -129,8 +132,9 @@ class Lock:
     """The decision for all targets."""
 
     stack: StackSummary
-    targets: tuple[TargetLock, ...]
+    targets: tuple[TargetLock, ...]             # empty where no pip lockfile is asked for
     notes: tuple[str, ...]
+    conda: tuple[CondaTarget, ...] = ()         # empty where no conda lockfile is asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
