@@ -12,7 +12,8 @@ from stackfix.cli.common import CommonOptions
 from stackfix.cli.progress import Bars
 from stackfix.cli.repairing import DiskGround, DiskPlaces, with_hooks
 from stackfix.cli.repairing_download import KEPT
-from stackfix.cli.repairing_wheels import IndexChoices, nearest
+from stackfix.cli.repairing_nearest import nearest
+from stackfix.cli.repairing_wheels import IndexChoices
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.inspect.places import Root
 from stackfix.matrix.libraries import load_libraries

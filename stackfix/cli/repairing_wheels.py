@@ -8,21 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.repairing_download import fetch_file
+from stackfix.cli.repairing_nearest import nearest
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.install_choice import Offers, Wanted
 from stackfix.plan.records import InstallWheel
-from stackfix.resolve.records import Target
+from stackfix.resolve.records import LockedPackage, Target
 from stackfix.resolve.target import MACHINES, TargetView
 from stackfix.sources.records import IndexFile
 
 if TYPE_CHECKING:
     from stackfix.cli.progress import Bars
+    from stackfix.cli.repairing_stack import Asking, Own
     from stackfix.sources.index import PackageIndex
 
 FLASH, TORCH = "flash-attn", "torch"
@@ -50,6 +51,7 @@ class IndexChoices:
         self._opened = ExitStack()
         self._index: PackageIndex | None = None
         self._files: dict[str, IndexFile] = {}          # by sha256
+        self._own: dict[tuple[tuple[str, str | None], ...], Own] = {}
 
     def __enter__(self) -> IndexChoices:
         return self
@@ -58,12 +60,24 @@ class IndexChoices:
         self._opened.close()
 
     def offers(self, wanted: tuple[Wanted, ...]) -> Offers:
-        """Releases of the first project that fit, nearest first, each with the nearest of the others."""
+        """What a lock of the environment's own torch chooses; then what is nearest to what is there."""
         target = target_of(self._view)
         if target is None:
             return Offers(reason="which wheels this environment's Python takes is not known")
         if [each.project for each in wanted] == [TORCH] and wanted[0].cuda is not None:
             return self._stack(wanted[0], target)
+        near = self._nearest(wanted, target)
+        if any(each.within is None for each in wanted):         # the file of this very release
+            return near
+        own = self._own_stack(wanted, target)
+        sets = list(self._locked(own))
+        locked = {files_of(each) for each in sets}
+        sets += [tuple(replace(wheel, why=own.why_not) for wheel in each) for each in near.sets
+                 if files_of(each) not in locked]
+        return near if not sets else Offers(sets=tuple(sets))
+
+    def _nearest(self, wanted: tuple[Wanted, ...], target: TargetView) -> Offers:
+        """Releases of the first project that fit, nearest first, each with the nearest of the others."""
         found = list[list[InstallWheel]]()
         for each in wanted:
             try:
@@ -77,6 +91,28 @@ class IndexChoices:
         rest = tuple(wheels[0] for wheels in found[1:])
         return Offers(sets=tuple((each, *rest) for each in found[0][:MOST]))
 
+    def _own_stack(self, wanted: tuple[Wanted, ...], target: TargetView) -> Own:
+        """Decided once for the same projects."""
+        from stackfix.cli.repairing_stack import own_stack
+
+        key = tuple((each.project, each.within) for each in wanted)
+        if key not in self._own:
+            self._own[key] = own_stack(self._asking(target), wanted)
+        return self._own[key]
+
+    def _locked(self, own: Own) -> Iterator[tuple[InstallWheel, ...]]:
+        for each in own.sets:
+            yield tuple(self._locked_wheel(package, own.why) for package in each)
+
+    def _locked_wheel(self, package: LockedPackage, why: str) -> InstallWheel:
+        return replace(self._wheel(package.name, package.files[0], direct=package.direct), why=why)
+
+    def _asking(self, target: TargetView) -> Asking:
+        from stackfix.cli.repairing_stack import Asking
+
+        return Asking(view=self._view, target=target, index=self._opened_index(), common=self._common,
+                      bars=self._bars)
+
     def fetch(self, wheel: InstallWheel) -> Path:
         """The wheel's file in the cache, its hash checked. Raises Unreachable, HashMismatch, NotAllowedOffline."""
         file = self._files[wheel.sha256]
@@ -88,12 +124,11 @@ class IndexChoices:
         from stackfix.cli.repairing_stack import packages_for
 
         try:
-            packages = tuple(packages_for(self._view, wanted, target, self._opened_index(), self._common, self._bars))
+            packages = tuple(packages_for(self._asking(target), wanted))
         except StackfixError as error:
             return Offers(reason=error.what())
-        wheels = (self._wheel(replace(wanted, project=each.name), each.files[0], direct=each.direct)
-                  for each in packages)
-        return Offers(sets=(tuple(wheels),))
+        why = f"as `stackfix lock --torch {wanted.specifier.lstrip('=')} --cuda {wanted.cuda}` chooses it"
+        return Offers(sets=(tuple(self._locked_wheel(each, why) for each in packages),))
 
     def _wheels(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
         if wanted.project == FLASH:
@@ -106,7 +141,7 @@ class IndexChoices:
                        and target.takes_python(each.requires_python)
                        and (rank := target.rank(each.filename)) is not None]
             if fitting:
-                yield self._wheel(wanted, min(fitting, key=lambda each: each[0])[1])
+                yield self._wheel(wanted.project, min(fitting, key=lambda each: each[0])[1])
 
     def _flash_attn(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
         """Of the release source: wheels built for the installed torch, whose address and hash the matrix has."""
@@ -127,13 +162,13 @@ class IndexChoices:
                     project=FLASH, filename=row.file, version=version, sha256=row.sha256, requires_python=None,
                     url=f"{base}/v{version}/{row.file.replace('+', '%2B')}", yanked=None, size=None, upload_time=None,
                     core_metadata=None, index=base)
-                yield self._wheel(wanted, file, direct=True)
+                yield self._wheel(FLASH, file, direct=True)
 
-    def _wheel(self, wanted: Wanted, file: IndexFile, *, direct: bool = False) -> InstallWheel:
+    def _wheel(self, project: str, file: IndexFile, *, direct: bool = False) -> InstallWheel:
         """The record of a file."""
         environment = self._view.environment
         here = [each for each in environment.distributions
-                if each.name == wanted.project and each.site.startswith(f"{environment.prefix}/")]
+                if each.name == project and each.site.startswith(f"{environment.prefix}/")]
         own = next((each.path for each in environment.sites if each.kind == "environment"
                     and each.path.startswith(f"{environment.prefix}/")), environment.prefix)
         site = here[0].site if here else own
@@ -141,8 +176,8 @@ class IndexChoices:
         self._files[sha256] = file
         version = str(Version(file.version)).partition("+")[0] if direct else str(Version(file.version))
         return InstallWheel(
-            project=wanted.project, version=version, file=file.filename, sha256=sha256,
-            source=file.url if direct else f"{wanted.project}=={version}",
+            project=project, version=version, file=file.filename, sha256=sha256,
+            source=file.url if direct else f"{project}=={version}",
             site=site[len(environment.prefix) + 1:],
             replaces=tuple(f"{each.name} {each.version}" for each in here if each.site == site))
 
@@ -155,22 +190,6 @@ class IndexChoices:
         return self._index
 
 
-def nearest(versions: tuple[str, ...], wanted: Wanted) -> list[str]:
-    """Versions in the range, the nearest above what is there first, then the nearest below; else the newest first."""
-    try:
-        allowed = SpecifierSet(wanted.specifier)
-    except InvalidSpecifier:
-        return []
-    there = Version(wanted.near) if wanted.near else None
-    early = bool(allowed.prereleases) or (there is not None and there.is_prerelease)
-    known = dict[Version, str]()
-    for text in versions:
-        try:
-            version = Version(text)
-        except InvalidVersion:
-            continue
-        if (early or not version.is_prerelease) and allowed.contains(version, prereleases=True):
-            known.setdefault(version, text)
-    above = sorted(each for each in known if there is not None and each >= there)
-    below = sorted((each for each in known if each not in above), reverse=True)
-    return [known[each] for each in (*above, *below)]
+def files_of(wheels: tuple[InstallWheel, ...]) -> frozenset[str]:
+    """By which a set is known."""
+    return frozenset(each.sha256 for each in wheels)

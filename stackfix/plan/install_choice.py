@@ -16,6 +16,7 @@ class Wanted:
     specifier: str                  # PEP 440; "" for any
     near: str | None                # the release that is there: the nearest to it is the smallest change
     cuda: str | None = None         # of a torch: "12.1"
+    within: str | None = None       # releases among which a lock may choose; None: it is `specifier`'s alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

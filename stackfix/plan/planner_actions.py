@@ -104,6 +104,7 @@ def install_action(view: View, wheel: InstallWheel) -> Action:
     """One wheel. Its files are its own to name: what is told are the packages."""
     known = view.distributions.get(wheel.project)
     gone = f" in place of {', '.join(wheel.replaces)}" if wheel.replaces else ""
+    why = f": {wheel.why}" if wheel.why else ""
     folder = f"{wheel.site}/{wheel.file.partition('-')[0]}-{wheel.version}.dist-info"
     changes = {folder: Change(path=folder, before=ABSENT, after=Node(kind="folder"))}
     for each in view.environment.distributions:
@@ -112,7 +113,7 @@ def install_action(view: View, wheel: InstallWheel) -> Action:
             after = changes[path].after if path in changes else ABSENT
             changes[path] = Change(path=path, before=Node(kind="folder"), after=after)
     return Action(
-        id="install", kind="install", summary=f"Install {wheel.project} {wheel.version}{gone}, and nothing else",
+        id="install", kind="install", summary=f"Install {wheel.project} {wheel.version}{gone}, and nothing else{why}",
         cures=(), steps=(wheel,), changes=tuple(changes[path] for path in sorted(changes)),
         command=reinstall(view, known) if known is not None and known.version == wheel.version
         else install_line(view, known, f"{wheel.project} @ {wheel.source}" if "://" in wheel.source else wheel.source))

@@ -57,6 +57,7 @@ class InstallWheel:
     source: str                     # requirement that an installer is given: "torchaudio==2.3.1", or an address
     site: str                       # the site folder that it goes to, relative to the prefix
     replaces: tuple[str, ...]       # releases that go: ("torchaudio 2.4.0",)
+    why: str = ""                   # this release: "as `stackfix lock --torch 2.3.1 --cuda 12.1` chooses it"
 
 
 Step = WriteFile | MakeLink | SetAside | InstallWheel

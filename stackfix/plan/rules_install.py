@@ -24,7 +24,8 @@ def wants(view: View, finding: Finding) -> Iterator[tuple[Wanted, ...]]:
     found = dict[tuple[Wanted, ...], None]()
     records = [each for each in finding.installs if each.manager == "pip"]
     for each in records:
-        found.setdefault((wanted(view, each.package, f"=={each.version}" if each.version else each.specifier),))
+        named = f"=={each.version}" if each.version else each.specifier
+        found.setdefault((wanted(view, each.package, named, within=each.specifier),))
     for line in finding.cure:
         found.setdefault(tuple(asked_by(view, line)))
     for each in records:
@@ -60,11 +61,14 @@ def installed_by(line: str) -> Iterator[tuple[str, str]]:
         skip = word == "--python"
 
 
-def wanted(view: View, package: str, specifier: str, *, cuda: str | None = None) -> Wanted:
-    """The record, with what is installed of it."""
+def wanted(view: View, package: str, specifier: str, *, within: str | None = None, cuda: str | None = None) -> Wanted:
+    """The record, with what is installed of it. A release that is named is known to do; others may do as well."""
     name = SEPARATORS.sub("-", package).lower()
     known = view.distributions.get(name)
-    return Wanted(project=name, specifier=specifier, near=known.version if known else None, cuda=cuda)
+    within = specifier if within is None else within
+    again = known is not None and specifier in {f"=={known.version}", f"=={known.version.partition('+')[0]}"}
+    return Wanted(project=name, specifier=specifier, near=known.version if known else None, cuda=cuda,
+                  within=None if again or name == TORCH else "" if within.startswith("==") else within)
 
 
 def of_conda(view: View, option: tuple[Wanted, ...]) -> bool:
