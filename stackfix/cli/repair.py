@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackfix.cli.check import rare_collections, stack_projects, tell_of_waiting
+from stackfix.cli.check import rare_collections, tell_of_waiting
 from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.progress import Bars
 from stackfix.cli.repair_ask import ask, must_be_answered
-from stackfix.cli.repair_telling import print_lines, tell, tell_manner
-from stackfix.errors import BadInput
+from stackfix.cli.repair_telling import tell
+from stackfix.errors import BadInput, StackfixError, Unreachable
 
 if TYPE_CHECKING:
     from stackfix.apply.records import Applied
     from stackfix.cli.inspecting import Asked
+    from stackfix.cli.repair_meanwhile import Meanwhile
     from stackfix.cli.repair_planning import Planned
     from stackfix.report.repair_records import Verified
 
 METHODS = ("auto", "activate", "preload", "symlink", "reinstall")
 LONGEST = 86_400.0      # seconds
+TRIES = 20              # looks at an environment that others change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +76,20 @@ def command(**options: Any) -> int:
 
 def repair(options: dict[str, Any]) -> int:
     """The exit status."""
-    from stackfix.cli.repair_planning import asked_of
-    from stackfix.cli.repair_unfinished import end_unfinished
+    from stackfix.cli.repair_meanwhile import LookAgain
+    from stackfix.cli.repair_planning import asked_of, prefix_of
 
     common = take_common(options)
     wish = wish_of(options)
     asked = asked_of(options["prefix"], options["python"], options["variables"])
-    end_unfinished(asked, common, dry_run=wish.dry_run, yes=wish.yes)
+    prefix = prefix_of(asked)
     with Bars(shown=not (common.quiet or common.as_json)) as bars:
-        return planned_and_ended(asked, wish, common, bars)
+        for _ in range(TRIES):
+            try:
+                return planned_and_ended(asked, wish, common, bars)
+            except LookAgain:
+                tell(f"{prefix} was changed by another repair meanwhile: it is looked at anew", common)
+    raise Unreachable(prefix, "is changed by others all the time", "try again when they are done")
 
 
 def wish_of(options: dict[str, Any]) -> Wish:
@@ -101,36 +108,51 @@ def wish_of(options: dict[str, Any]) -> Wish:
 
 
 def planned_and_ended(asked: Asked, wish: Wish, common: CommonOptions, bars: Bars) -> int:
-    """Plans, shows, asks, applies, verifies. The exit status."""
-    from stackfix.cli.repair_planning import planned
+    """Plans, shows, asks, applies, verifies. The exit status. Raises LookAgain where another repair came between."""
+    from stackfix.cli.repair_meanwhile import quiet_prefix
+    from stackfix.cli.repair_planning import planned, prefix_of
+    from stackfix.cli.repair_shown import show_document, show_plan, tell_unreached
+    from stackfix.cli.repair_unfinished import end_unfinished
 
     waiting = None if common.quiet else tell_of_waiting
-    with planned(asked, common, bars, waiting, method=wish.method, kernels=wish.kernels) as found:
-        bars.close()
-        if not common.as_json:
-            show_plan(found, wish, common)
-        ended = Ended()
-        if found.has_steps and not wish.dry_run:
-            ended = changed(found, wish, common)
-        if common.as_json:
-            show_document(found, ended, dry_run=wish.dry_run)
-        return status_of(found, ended)
+    with quiet_prefix(prefix_of(asked), common) as meanwhile:
+        end_unfinished(asked, common, dry_run=wish.dry_run, yes=wish.yes)
+        meanwhile.begin()
+        with planned(asked, common, bars, waiting, method=wish.method, kernels=wish.kernels,
+                     break_system=wish.break_system) as found:
+            bars.close()
+            meanwhile.check()
+            if not common.as_json:
+                show_plan(found, common, dry_run=wish.dry_run)
+            ended = Ended()
+            if found.has_steps and not wish.dry_run:
+                ended = changed(found, wish, common, meanwhile)
+            if common.as_json:
+                show_document(found, ended, dry_run=wish.dry_run)
+            else:
+                tell_unreached(found.plan)
+            return status_of(found, ended)
 
 
-def changed(found: Planned, wish: Wish, common: CommonOptions) -> Ended:
+def changed(found: Planned, wish: Wish, common: CommonOptions, meanwhile: Meanwhile | None = None) -> Ended:
     """The plan made and proven; taken back where it does not prove as it was simulated."""
     from stackfix.cli.repair_apply import applied, must_be_changeable
+    from stackfix.cli.repair_shown import show_applied, show_proof
     from stackfix.cli.repair_verify import verified
 
     for each in must_be_changeable(found, break_system=wish.break_system):
         tell(f"process {each.pid} ({each.command}) has files mapped that will change: it goes on with the old ones "
              "until it is started anew", common)
-    if not wish.yes and not ask(f"change {found.prefix}?"):
+    if not wish.yes and not ask(question(found, common)):
         tell("nothing was changed", common)
         return Ended(declined=True)
     done = applied(found, common, break_system=wish.break_system)
+    if meanwhile is not None:
+        meanwhile.begin()
     show_applied(done, common)
     proof = verified(found, timeout=wish.timeout)
+    if meanwhile is not None and not proof.works:
+        meanwhile.check()       # what another repair did is no fault of this one
     if not proof.is_as_promised:
         from stackfix.apply.undo import undo
 
@@ -139,57 +161,31 @@ def changed(found: Planned, wish: Wish, common: CommonOptions) -> Ended:
     return Ended(applied=done, verified=proof, taken_back=not proof.is_as_promised)
 
 
-def show_plan(found: Planned, wish: Wish, common: CommonOptions) -> None:
-    """The plan for people, on stdout; with -q only one that is asked for, and what no plan cures."""
-    from stackfix.report.repair import plan_lines
-
-    asked = wish.dry_run or not wish.yes
-    if not common.quiet or (asked if found.has_steps else found.has_errors):
-        print_lines(plan_lines(found.plan, found.diagnosis, found.text, tell_manner(common)))
-
-
-def show_applied(done: Applied, common: CommonOptions) -> None:
-    """What was changed, on stdout: told before the proofs, which may take long."""
-    from stackfix.report.repair_ended import applied_lines
-
-    if not (common.as_json or common.quiet):
-        print_lines(("", *applied_lines(done, tell_manner(common))))
-
-
-def show_proof(prefix: str, proof: Verified, common: CommonOptions) -> None:
-    """The proofs and the way back, or what was not foretold, on stdout."""
-    from stackfix.cli.repair_planning import undo_command
-    from stackfix.report.repair_ended import surprise_lines, verified_lines
-
-    if common.as_json or (common.quiet and proof.works):
-        return
-    manner = tell_manner(common)
-    print_lines(verified_lines(proof, undo_command(prefix), manner) if proof.is_as_promised
-                else surprise_lines(proof, manner))
-
-
-def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
-    """The document that check has, with the plan and what became of it."""
-    from stackfix.report.check_json import check_document
-    from stackfix.report.json import render_json
-    from stackfix.report.printable import printable_json
-    from stackfix.report.repair_json import applied_document, plan_document, verified_document
-
-    why = "a dry run changes nothing and loads nothing" if dry_run else "nothing was changed, so nothing was loaded"
-    view = found.view
-    document = check_document(found.diagnosis, view.environment, view.machine, projects=stack_projects(view), root=None,
-                              reason=why)
-    document["plan"] = plan_document(found.plan)
-    if ended.applied is not None:
-        document["applied"] = applied_document(ended.applied, taken_back=ended.taken_back)
-    proven = verified_document(ended.verified) if ended.verified is not None else {
-        **document["verified"], "findings": None, "surprises": [], "steps": []}
-    click.echo(printable_json(render_json({**document, "verified": proven})))
+def question(found: Planned, common: CommonOptions) -> str:
+    """What is asked; with -q the plan was not shown, and its means are named."""
+    means = f" ({', '.join(each.kind for each in found.plan.actions if each.steps)})" if common.quiet else ""
+    return f"change {found.prefix}{means}?"
 
 
 def status_of(found: Planned, ended: Ended) -> int:
-    """0 nothing to do, or done; 1 a plan that was not made, a proof that failed, an error that is left."""
+    """0 nothing to do, or done; 1 a plan that was not made, a proof that failed, an error that is left.
+
+    3 where something was out of reach that a cure of what is left would have needed; what refuses every change of this
+    environment has the status of its error, but for what is only read-only: a dry run is for that, too.
+    """
+    if ended.verified is not None and not ended.verified.works:
+        return 1
+    if found.refused is not None and found.has_steps and not ended.applied and not is_read_only(found.refused):
+        return found.refused.exit_status
+    if not ended.declined and any(each.unreached for each in found.plan.left):
+        return Unreachable.exit_status
     if ended.verified is not None:
-        return 0 if ended.verified.works and not any(
-            each.severity == "error" for each in ended.verified.findings) else 1
+        return int(any(each.severity == "error" for each in ended.verified.findings))
     return 1 if found.has_steps or found.has_errors else 0
+
+
+def is_read_only(refused: StackfixError) -> bool:
+    """Whether nobody's rights, but the file system or a mode is what refuses."""
+    from stackfix.apply.errors import CannotWrite
+
+    return isinstance(refused, CannotWrite)

@@ -14,6 +14,7 @@ from stackfix.cli.common import CommonOptions
 from stackfix.cli.inspecting import Asked, open_view
 from stackfix.cli.places_named import current_folder, place_of, variable_of
 from stackfix.cli.progress import Bars
+from stackfix.cli.repair_rights import DiskRights
 from stackfix.cli.repairing import DiskGround, DiskPlaces
 from stackfix.cli.repairing_wheels import IndexChoices
 from stackfix.diagnose.diagnose import diagnose
@@ -24,6 +25,7 @@ from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.places import Root
 from stackfix.plan.planner import make_plan
 from stackfix.plan.records import InstallWheel, Plan
+from stackfix.report.repair_records import Refusal
 
 Fetch = Callable[[InstallWheel], Path]
 
@@ -37,6 +39,7 @@ class Planned:
     diagnosis: Diagnosis
     plan: Plan
     fetch: Fetch                    # of a wheel's file onto our disk
+    refused: StackfixError | None = None    # why nothing at all may be changed in this environment
 
     @property
     def prefix(self) -> str:
@@ -49,6 +52,13 @@ class Planned:
     @property
     def has_errors(self) -> bool:
         return any(each.severity == "error" for each in self.diagnosis.findings)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """What the report is told of `refused`, where there is something to be changed."""
+        if self.refused is None or not self.has_steps:
+            return None
+        return Refusal(code=self.refused.reference, message=self.refused.what(), hint=self.refused.next_step())
 
     def text(self, path: str) -> str | None:
         """What a file of the environment says; None where there is none."""
@@ -71,13 +81,18 @@ def prefix_of(asked: Asked) -> str:
                             running=sys.prefix).prefix
 
 
-def undo_command(prefix: str) -> str:
-    """What takes the last repair of `prefix` back when it is typed in this shell."""
+def command_for(prefix: str, *words: str) -> str:
+    """`stackfix WORDS` as it has to be typed in this shell to be about `prefix`."""
     try:
         active = find_environment(Root(), os.environ, prefix=None, python=None, running=sys.prefix).prefix
     except StackfixError:
         active = None
-    return "stackfix undo" if active == prefix else f"stackfix undo --prefix {shlex.quote(prefix)}"
+    return shlex.join(["stackfix", *words, *(() if active == prefix else ("--prefix", prefix))])
+
+
+def undo_command(prefix: str) -> str:
+    """What takes the last repair of `prefix` back."""
+    return command_for(prefix, "undo")
 
 
 def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
@@ -88,11 +103,14 @@ def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
 
 @contextmanager
 def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[], None] | None = None, *,
-            method: str = "auto", kernels: bool = False) -> Iterator[Planned]:
+            method: str = "auto", kernels: bool = False, break_system: bool = False) -> Iterator[Planned]:
     """The plan; wheels that it is simulated with are at hand until the end."""
     with open_view(asked, waiting=waiting) as view, IndexChoices(view, common, bars) as choices, \
             DiskGround(view, asked.root, choices.fetch) as ground:
         diagnosis = diagnose(view)
-        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, view.environment.prefix),
-                         resolve=choices, method=method, kernels=kernels)
-        yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch)
+        prefix = view.environment.prefix
+        rights = DiskRights(prefix, break_system=break_system)
+        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, prefix), resolve=choices,
+                         method=method, kernels=kernels, rights=rights)
+        yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch,
+                      refused=rights.refused)

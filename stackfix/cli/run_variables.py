@@ -25,7 +25,7 @@ from stackfix.plan.effect_records import Effect, Variable
 from stackfix.plan.effect_variables import variables_after
 from stackfix.plan.install_choice import NoChoices
 from stackfix.plan.names import in_fixed_order, is_serious
-from stackfix.plan.planner_search import Search
+from stackfix.plan.planner_search import Search, Unwritten
 from stackfix.plan.records import InstallWheel, Left
 from stackfix.plan.rules import Means
 from stackfix.plan.rules_seen import behind, beside, lost
@@ -69,12 +69,12 @@ def no_wheel(step: InstallWheel) -> Path:
     raise BadInput(step.project, "is not installed for one command")
 
 
-def why_unwritten(effect: Effect) -> str | None:
+def why_unwritten(effect: Effect) -> Unwritten | None:
     """Why an effect cannot be had by variables; None where it can."""
     if effect.kinds() not in {(), ("write-activation",)}:
-        return FILES
+        return Unwritten(reason=FILES)
     bad = next((each for variable in effect.variables for each in variable.first if SPLITS.search(each)), None)
-    return f"{bad} cannot be named in a variable" if bad is not None else None
+    return Unwritten(reason=f"{bad} cannot be named in a variable") if bad is not None else None
 
 
 def preloaded(search: Search, effect: Effect, finding: Finding) -> Effect | None:

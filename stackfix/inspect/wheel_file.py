@@ -27,7 +27,7 @@ from stackfix.inspect.wheels import RECORD_LIMIT, parse_record, read_distributio
 MOST_UNPACKED = 32 << 30        # bytes of shared objects; torch has 2.4 GB
 SPARE = 64 * MIB                # of the disk
 MAX_DEPTH = 100                 # folders of a member in each other; torch has 11
-DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 ELSEWHERE = "set TMPDIR to a folder with more room"
 
 
@@ -92,9 +92,12 @@ class Unpacking:
         """The project, read as it will be once its metadata lie in the site folder. Raises BadInput."""
         folder = f"{self.ground.add(site)}/{self.parts.info}"
         here = Path(self.upper.host(folder))
-        here.mkdir(parents=True)
-        for name, content in self.parts.metadata.items():
-            (here / name).write_bytes(content)
+        try:
+            here.mkdir(parents=True)
+            for name, content in self.parts.metadata.items():
+                (here / name).write_bytes(content)
+        except OSError as error:
+            raise Unreachable(self.upper.folder, reason_of(error), ELSEWHERE) from error
         notes: list[Note] = []
         found = read_distribution(self.upper, site, folder, "dist-info", notes)
         if found is None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from stackfix.plan.records import Node
+from stackfix.errors import StackfixError
+from stackfix.plan.records import Node, Plan
+
+
+class Rights(Protocol):
+    """Whether a plan may be made at all, by whoever asks for it."""
+
+    def why_not(self, plan: Plan) -> StackfixError | None:
+        """What would stop its first step; None where nothing would."""
+        ...
 
 
 class Places(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from stackfix.plan.records import InstallWheel
+from stackfix.errors import StackfixError, Unreachable
+from stackfix.plan.records import InstallWheel, Unreached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,12 @@ class Offers:
 
     sets: tuple[tuple[InstallWheel, ...], ...] = ()
     reason: str | None = None       # "no network", "no wheel for CPython 3.11 on linux-64"
+    unreached: Unreached | None = None      # who could not be asked, so that there may be some
+
+
+def unreached_by(error: StackfixError) -> Unreached | None:
+    """What an error says was out of reach; None where the answer was no."""
+    return Unreached(what=error.what(), hint=error.next_step()) if isinstance(error, Unreachable) else None
 
 
 class Choices(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -13,54 +12,55 @@ from stackfix.plan.advice import advise
 from stackfix.plan.effect import Ground
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.effect_variables import variables_after
-from stackfix.plan.effect_world import Places
+from stackfix.plan.effect_world import Places, Rights
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, in_fixed_order, is_serious, key_of
 from stackfix.plan.planner_actions import actions_of
 from stackfix.plan.planner_check import Check
+from stackfix.plan.planner_left import Told
 from stackfix.plan.planner_search import Search
 from stackfix.plan.records import RANKS, Action, Left, Plan
 from stackfix.plan.rules import METHODS, Means
 from stackfix.plan.rules_activation import own_kernels
 from stackfix.plan.simulate import Simulation
 
-CONDA = re.compile(r"(?:^|\s)conda (?:install|remove|update) ")
-
 
 def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Places, resolve: Choices,
-              method: str = "auto", kernels: bool = False) -> Plan:
+              method: str = "auto", kernels: bool = False, rights: Rights | None = None) -> Plan:
     """The smallest plan that cures all that can be cured in the prefix by this method, simulated as a whole.
 
     The same findings in whatever order give the same plan. With `kernels` the variables of activation go into the
-    prefix's kernel.json files, too. Raises BadInput for a method that is none.
+    prefix's kernel.json files, too; what `rights` refuses is no plan. Raises BadInput for a method that is none.
     """
     if method not in METHODS:
         raise BadInput(f"--method {method}", "is no method", f"name one of {', '.join(METHODS)}")
     findings = [each for each in in_fixed_order(diagnosis.findings) if is_serious(each)]
     simulation = Simulation(view, diagnosis, ground)
     means = Means(method=method, kernels=kernels)
-    search = Search(simulation, resolve, means, Check(view, ground, places, simulation).why_not)
+    check = Check(view, ground, places, simulation, rights)
+    search = Search(simulation, resolve, means, check.why_not)
     effect = search.run(each for each in findings if each.repairable)
     if kernels and effect.variables:
         effect = effect.joined(Effect(kernels=own_kernels(view)))
     actions = numbered(credited(view, effect, places, simulation, findings))
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
+    told = Told(search, check, method)
     return Plan(
         prefix=view.environment.prefix, actions=(*actions, *numbered(advise(view, left))),
-        left=(*(Left(code=each.code, summary=each.summary, reason=reason(search, each, method)) for each in left),
-              *brought(search, effect)),
-        variables=variables_after(view.situation, effect.variables))
+        left=(*map(told.left, left), *brought(search, effect)),
+        variables=variables_after(view.situation, effect.variables), method=method, is_whole=simulation.left > 0)
 
 
 def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
              findings: list[Finding]) -> Iterator[Action]:
     """The actions in order, each with the findings that are gone once it is done, and were not before.
 
-    One that cures nothing before the next is done is for what that one cures.
+    One that cures nothing before the next is done is for what that one cures. One without a step is none: what it would
+    write has come to be there while we looked.
     """
     done, gone, waiting = Effect(), frozenset[Key](), list[Action]()
     made = actions_of(view, effect, places, after=simulation.outcome(effect).view, known=simulation.hooks)
-    for part, action in sorted(made, key=lambda each: RANKS.index(each[1].kind)):
+    for part, action in sorted((each for each in made if each[1].steps), key=lambda each: RANKS.index(each[1].kind)):
         done = done.joined(part)
         after = frozenset(key_of(each) for each in findings if is_gone(simulation, done, key_of(each)))
         cures = tuple(each.code for each in findings if key_of(each) in after - gone)
@@ -87,20 +87,6 @@ def numbered(actions: Iterator[Action]) -> Iterator[Action]:
     for each in actions:
         counts[each.kind] = counts.get(each.kind, 0) + 1
         yield replace(each, id=f"{each.kind}-{counts[each.kind]}")
-
-
-def reason(search: Search, finding: Finding, method: str) -> str:
-    """Why the plan does not cure a finding."""
-    if not finding.repairable:
-        return finding.why_not or "no change inside of the environment cures it"
-    told = (*search.refusals.of(finding.code), *dict.fromkeys(search.tried.get(key_of(finding), ())))
-    if told:
-        return "; ".join(told)
-    if any(CONDA.search(line) for line in finding.cure):
-        return "conda installed it: what conda has is left to conda, with the command that is printed"
-    if method != "auto":
-        return f"--method {method} has no means for it"
-    return "no means is known that changes the environment alone"
 
 
 def brought(search: Search, effect: Effect) -> Iterator[Left]:

@@ -6,33 +6,41 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.effect import Ground
 from stackfix.plan.effect_records import Effect
-from stackfix.plan.effect_world import Places
+from stackfix.plan.effect_world import Places, Rights
+from stackfix.plan.install_choice import unreached_by
 from stackfix.plan.names_paths import folder_of
 from stackfix.plan.planner_actions import actions_of
-from stackfix.plan.records import Action, InstallWheel
+from stackfix.plan.planner_search import Unwritten
+from stackfix.plan.records import Action, InstallWheel, Plan
 from stackfix.plan.simulate import Simulation
 
 
 class Check:
     """Asked of each plan that is sound, before it is chosen."""
 
-    def __init__(self, view: View, ground: Ground, places: Places, simulation: Simulation) -> None:
-        self.view, self.ground, self.places, self.simulation = view, ground, places, simulation
+    def __init__(self, view: View, ground: Ground, places: Places, simulation: Simulation,
+                 rights: Rights | None = None) -> None:
+        self.view, self.ground, self.places, self.simulation, self.rights = view, ground, places, simulation, rights
 
-    def why_not(self, effect: Effect) -> str | None:
+    def why_not(self, effect: Effect) -> Unwritten | None:
         """Why it cannot be written; None where it can."""
         try:
             after = self.simulation.outcome(effect).view
             actions = [action for _, action in actions_of(self.view, effect, self.places, after=after,
                                                           known=self.simulation.hooks)]
         except StackfixError as error:
-            return error.what()
+            return Unwritten(reason=error.what(), unreached=unreached_by(error))
         for action in actions:
             if not action.steps:
-                return f"{action.kind}: nothing of it can be written ({action.summary})"
+                return Unwritten(reason=f"{action.kind}: {why_empty(action)}")
             outside = self.outside(action)
             if outside is not None:
-                return f"{action.kind}: {outside} leads out of the environment"
+                return Unwritten(reason=f"{action.kind}: {outside} leads out of the environment")
+        plan = Plan(prefix=self.view.environment.prefix, actions=tuple(actions), left=())
+        refused = self.rights.why_not(plan) if self.rights is not None else None
+        if refused is not None:
+            kinds = " with ".join(effect.kinds())
+            return Unwritten(reason=f"{kinds}: {refused.what()}", unreached=unreached_by(refused))
         return None
 
     def outside(self, action: Action) -> str | None:
@@ -51,3 +59,9 @@ class Check:
         while (found := self.ground.real(folder)) is None:
             folder = folder_of(folder)
         return found
+
+
+def why_empty(action: Action) -> str:
+    """Why an action has no step."""
+    skipped = action.summary.partition("; not in ")[2]      # of activation: scripts that cannot be written, and why
+    return f"not in {skipped}" if skipped else "all that it would write is there already"

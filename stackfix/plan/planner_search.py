@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, key_of
+from stackfix.plan.records import Unreached
 from stackfix.plan.rules import Means, Refusals, candidates
 from stackfix.plan.simulate import Simulation
 
@@ -16,11 +18,19 @@ DEPTH = 4                       # findings in a row that a cure may uncover
 TOLD = frozenset({"SF601", "SF602", "SF603"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten:
+    """Why an effect cannot be written down as actions; `unreached`: it could, but for this."""
+
+    reason: str
+    unreached: Unreached | None = None
+
+
 class Search:
     """Looks for the plan of one environment."""
 
     def __init__(self, simulation: Simulation, choices: Choices, means: Means,
-                 why_unwritten: Callable[[Effect], str | None]) -> None:
+                 why_unwritten: Callable[[Effect], Unwritten | None]) -> None:
         """`why_unwritten`: why an effect cannot be written down as actions; None where it can."""
         self.simulation, self.choices, self.means, self.why_unwritten = simulation, choices, means, why_unwritten
         self.refusals = Refusals()
@@ -45,25 +55,39 @@ class Search:
             cured = self.is_cured(joined, finding)
             new = self.simulation.new(joined) if cured else ()
             if cured and new and depth:
-                more = self.attempt(joined, new[0], depth - 1)
-                if more is not None and self.is_cured(more, finding):
-                    joined, new = more, self.simulation.new(more)
+                joined, new = self.uncovered(joined, finding, new, depth)
             worth = cured and bool(joined.wheels) and is_worth(finding, new)
             unwritten = self.why_unwritten(joined) if cured and (not new or worth) else None
             if cured and not new and unwritten is None:
                 return joined
             if worth and told is None and unwritten is None:
                 told = joined
-            self.tried.setdefault(key_of(finding), []).append(unwritten or self.why_not(joined, candidate, new))
+            self.note(finding, unwritten or self.why_not(joined, candidate, new))
         return told
 
-    def why_not(self, joined: Effect, candidate: Effect, new: tuple[Finding, ...]) -> str:
+    def uncovered(self, joined: Effect, finding: Finding, new: tuple[Finding, ...],
+                  depth: int) -> tuple[Effect, tuple[Finding, ...]]:
+        """The effect with what cures what it uncovers, where that can be had; and what is then new."""
+        more = self.attempt(joined, new[0], depth - 1)
+        if more is not None and self.is_cured(more, finding):
+            return more, self.simulation.new(more)
+        for each in self.refusals.unreached(key_of(new[0])):
+            self.refusals.note(key_of(finding), None, each)
+        return joined, new
+
+    def note(self, finding: Finding, why: Unwritten) -> None:
+        """Writes down what did not do for a finding."""
+        self.tried.setdefault(key_of(finding), []).append(why.reason)
+        self.refusals.note(key_of(finding), None, why.unreached)
+
+    def why_not(self, joined: Effect, candidate: Effect, new: tuple[Finding, ...]) -> Unwritten:
         """Why a candidate is no plan."""
         means = " with ".join(candidate.kinds())
-        broken = self.simulation.outcome(joined).broken
-        if broken is not None:
-            return f"{means}: {broken}"
-        return f"{means}: leads to {new[0].code}: {new[0].summary}" if new else f"{means}: does not cure it"
+        outcome = self.simulation.outcome(joined)
+        if outcome.broken is not None:
+            return Unwritten(reason=f"{means}: {outcome.broken}", unreached=outcome.unreached)
+        return Unwritten(reason=f"{means}: leads to {new[0].code}: {new[0].summary}" if new
+                         else f"{means}: does not cure it")
 
     def is_cured(self, effect: Effect, finding: Finding) -> bool:
         """Whether a finding is gone: everywhere, or where activation is part of the effect, in an activated shell."""
@@ -89,7 +113,7 @@ class Search:
             found = self.cured(part)
             fresh = {key_of(each) for each in self.simulation.new(part)}
             if found[0] >= wanted[0] and found[1] >= wanted[1] and fresh <= new and \
-                    self.simulation.outcome(part).broken is None:
+                    self.simulation.outcome(part).broken is None and self.why_unwritten(part) is None:
                 effect = part
         return effect
 

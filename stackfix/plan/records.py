@@ -70,6 +70,8 @@ class Change:
     path: str                       # relative to the prefix
     before: Node
     after: Node
+    files: int | None = None        # of an installation: how many it brings there, or takes away
+    size: int | None = None         # their bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +88,23 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """What a cure would have needed, and what could not be read or written: an index, a folder without room."""
+
+    what: str                       # the thing and the reason
+    hint: str | None                # the next step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """A finding that a plan does not cure, and why."""
 
     code: str
     summary: str
     reason: str
+    unreached: tuple[Unreached, ...] = ()   # with it there may be a cure
+    by_auto: tuple[str, ...] = ()   # kinds of actions by which `--method auto` would cure it, as simulated
+    installer: str | None = None    # "conda": whose own commands may cure it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +115,5 @@ class Plan:
     actions: tuple[Action, ...]
     left: tuple[Left, ...]
     variables: tuple[tuple[str, str | None], ...] = ()  # as activation leaves them; None: unset
+    method: str = "auto"            # what the means were limited to
+    is_whole: bool = True           # False: there was more to try than is ever simulated

@@ -11,6 +11,8 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
+from stackfix.plan.names import Key, key_of
+from stackfix.plan.records import Unreached
 from stackfix.plan.rules_activation import by_activation, by_kernels
 from stackfix.plan.rules_hook import by_hook
 from stackfix.plan.rules_install import wants
@@ -32,16 +34,23 @@ INSTALLING = frozenset({"auto", "reinstall"})
 
 
 class Refusals:
-    """Why nothing was to be installed, by finding; grows."""
+    """Why nothing was to be installed, and what was out of reach, by finding; grows."""
 
     def __init__(self) -> None:
-        self._reasons: dict[str, dict[str, None]] = {}
+        self._reasons: dict[Key, dict[str, None]] = {}
+        self._unreached: dict[Key, dict[Unreached, None]] = {}
 
-    def note(self, code: str, reason: str) -> None:
-        self._reasons.setdefault(code, {}).setdefault(reason)
+    def note(self, finding: Key, reason: str | None, unreached: Unreached | None = None) -> None:
+        if reason is not None:
+            self._reasons.setdefault(finding, {}).setdefault(reason)
+        if unreached is not None:
+            self._unreached.setdefault(finding, {}).setdefault(unreached)
 
-    def of(self, code: str) -> tuple[str, ...]:
-        return tuple(self._reasons.get(code, ()))
+    def of(self, finding: Key) -> tuple[str, ...]:
+        return tuple(self._reasons.get(finding, ()))
+
+    def unreached(self, finding: Key) -> tuple[Unreached, ...]:
+        return tuple(self._unreached.get(finding, ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +73,7 @@ def candidates(view: View, finding: Finding, means: Means, choices: Choices, ref
                 yield effect
     for option in wants(view, finding) if means.method in INSTALLING else ():
         offers = choices.offers(option)
-        if offers.reason is not None:
-            refusals.note(finding.code, offers.reason)
+        refusals.note(key_of(finding), offers.reason, offers.unreached)
         for wheels in offers.sets:
             if wheels:
                 yield Effect(wheels=wheels)

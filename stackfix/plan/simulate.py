@@ -11,18 +11,21 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.effect import Ground, view_after
 from stackfix.plan.effect_records import Effect
+from stackfix.plan.install_choice import unreached_by
 from stackfix.plan.names import Key, keys
+from stackfix.plan.records import Unreached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an effect leads to. `broken`: it cannot be judged, for this reason."""
+    """What an effect leads to. `broken`: it cannot be judged, for this reason; `unreached`: and this was needed."""
 
     view: View                      # without activation
     plain: Mapping[Key, Finding]    # above a note, in a process without activation
     active_view: View
     active: Mapping[Key, Finding]   # in an activated shell; the same where activation changes nothing
     broken: str | None = None
+    unreached: Unreached | None = None
 
     def has(self, finding: Key, *, active: bool) -> bool:
         """Whether a finding is still there."""
@@ -53,7 +56,7 @@ class Simulation:
         except StackfixError as error:
             start = self._known[Effect()]
             return Outcome(view=start.view, plain=start.plain, active_view=start.view, active=start.active,
-                           broken=error.what())
+                           broken=error.what(), unreached=unreached_by(error))
         first = keys(diagnose(plain))
         return Outcome(view=plain, plain=first, active_view=active,
                        active=first if active is plain else keys(diagnose(active)))

@@ -12,20 +12,33 @@ from stackfix.plan.records import Action, Change, InstallWheel, Left, Plan, Writ
 from stackfix.report.check import Manner, counted, led, title, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
+from stackfix.report.repair_records import Refusal
 
 Texts = Callable[[str], str | None]     # of the files that are there; paths relative to the prefix
 MOST = 8                # changes of one action without -v
+MEANS = {"activate": "activation", "preload": "preload hook", "symlink": "link", "reinstall": "installation"}
 
 
-def plan_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner) -> Iterator[str]:
-    """The plan for people; nothing but the headline where there is nothing to do."""
-    yield from map(redacted, whole_lines(plan, diagnosis, texts, manner))
+def plan_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner, *,
+               refused: Refusal | None = None) -> Iterator[str]:
+    """The plan for people; nothing but the headline where there is nothing to do. `refused`: why it cannot be made."""
+    yield from map(redacted, whole_lines(plan, diagnosis, texts, manner, refused))
 
 
-def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner) -> Iterator[str]:
+def what_is_left(plan: Plan, diagnosis: Diagnosis, manner: Manner) -> Iterator[str]:
+    """Of a plan that is made without being shown only the errors that it does not cure."""
+    errors = {(each.code, each.summary) for each in diagnosis.findings if each.severity == "error"}
+    yield from map(redacted, left_lines([each for each in plan.left if (each.code, each.summary) in errors], manner))
+
+
+def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner,
+                refused: Refusal | None) -> Iterator[str]:
     serious = [each for each in diagnosis.findings if each.severity != "note"]
     changing = [each for each in plan.actions if each.steps]
     yield from headline(plan, serious, changing, manner)
+    if refused is not None:
+        yield from led([("not to be made here:", "red")], f" {printable(refused.message)}", "  ", manner)
+        yield from wrapped(printable(f"next: {refused.hint}") if refused.hint else "", "  ", manner)
     for finding in serious:
         yield from title(finding, manner)
     for number, action in enumerate(changing, start=1):
@@ -33,7 +46,7 @@ def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner) 
         yield from action_lines(number, action, texts, manner)
     yield from variable_lines(plan, manner)
     yield from left_lines(plan.left, manner)
-    yield from advice_lines([each for each in plan.actions if not each.steps], manner)
+    yield from advice_lines([each for each in plan.actions if each.kind == "advice"], manner)
 
 
 def headline(plan: Plan, serious: Sequence[Finding], changing: Sequence[Action], manner: Manner) -> Iterator[str]:
@@ -44,11 +57,35 @@ def headline(plan: Plan, serious: Sequence[Finding], changing: Sequence[Action],
         return
     cured = sum(len(each.cures) for each in changing)
     if not changing:
-        yield from led([(counted(serious), "red")], f" in {place}, and no change of it would cure any", "  ", manner)
+        yield from led([(counted(serious), "red")], f" in {place}, and {why_none(plan)}", "  ", manner)
         return
     lead = [(f"{len(changing)} action{'s' * (len(changing) != 1)}", "bold")]
     yield from led(lead, f" for {place}: {cured} cure{'s' * (cured != 1)} of {counted(serious)}, by simulation", "  ",
                    manner)
+
+
+def why_none(plan: Plan) -> str:
+    """Why a plan has no change: no more than what is known."""
+    far = [each for each in plan.left if each.unreached]
+    auto = [each for each in plan.left if each.by_auto]
+    if far:
+        said = f"what a cure of {portion(far, plan)} needs is out of reach"
+    elif plan.method != "auto":
+        said = f"no {MEANS[plan.method]} would cure any"
+    elif any(each.installer for each in plan.left):
+        said = "only the tool that installed what is wrong can change it"
+    elif plan.is_whole:
+        said = "no change of it would cure any"
+    else:
+        said = "no cure was found among all that were simulated"
+    return f"{said}; `--method auto` would cure {portion(auto, plan)}" if auto else said
+
+
+def portion(some: Sequence[Left], plan: Plan) -> str:
+    """"it", "all" or "2 of them": some of what a plan leaves."""
+    if len(some) == len(plan.left):
+        return "it" if len(some) == 1 else "all of them"
+    return f"{len(some)} of them"
 
 
 def action_lines(number: int, action: Action, texts: Texts, manner: Manner) -> Iterator[str]:
@@ -110,6 +147,10 @@ def left_lines(left: Sequence[Left], manner: Manner) -> Iterator[str]:
     for each in left:
         yield from led([("  ", ""), (each.code, "bold"), (" ", "")], printable(each.summary), "    ", manner)
         yield from wrapped(printable(f"because {each.reason}"), "    ", manner)
+        if each.by_auto:
+            yield from wrapped(f"`--method auto` would cure it: {' and '.join(each.by_auto)}", "    ", manner)
+        for hint in dict.fromkeys(one.hint for one in each.unreached if one.hint):
+            yield from wrapped(printable(f"next: {hint}"), "    ", manner)
 
 
 def advice_lines(advice: Sequence[Action], manner: Manner) -> Iterator[str]:

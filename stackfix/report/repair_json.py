@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from stackfix.apply.records import Applied, Pending, Transaction, Undone
-from stackfix.plan.records import Action, Node, Plan
+from stackfix.plan.records import Action, Left, Node, Plan
 from stackfix.report.check_json import finding_document
 from stackfix.report.probe_json import step_document
-from stackfix.report.repair_records import Verified
+from stackfix.report.repair_records import Refusal, Verified
 from stackfix.verify.records import Probe
 
 
@@ -18,8 +18,22 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """All actions, what is left and why, and the variables as activation leaves them."""
     return {
         "actions": [action_document(each) for each in plan.actions],
-        "left": [{"code": each.code, "summary": each.summary, "reason": each.reason} for each in plan.left],
+        "left": [left_document(each) for each in plan.left],
         "variables": dict(plan.variables),
+    }
+
+
+def refused_document(refused: Refusal) -> dict[str, Any]:
+    """Why nothing may be changed."""
+    return {"code": refused.code, "message": refused.message, "hint": refused.hint}
+
+
+def left_document(left: Left) -> dict[str, Any]:
+    """A finding that stays. With `unreached` there may be a cure; `by_auto`: kinds of actions of another method."""
+    return {
+        "code": left.code, "summary": left.summary, "reason": left.reason,
+        "unreached": [{"message": each.what, "hint": each.hint} for each in left.unreached],
+        "by_auto": list(left.by_auto),
     }
 
 
@@ -73,6 +87,7 @@ def undone_document(prefix: str, undone: Sequence[Undone]) -> dict[str, Any]:
     return {"prefix": prefix, "undone": [{
         "repair": each.number, "actions": list(each.actions), "removed": list(each.removed),
         "restored": list(each.restored), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
+        "gone": list(each.gone), "left": list(each.left),
     } for each in undone]}
 
 

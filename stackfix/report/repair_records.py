@@ -9,6 +9,15 @@ from stackfix.verify.records import Probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why an environment may not be changed at all, whatever the plan."""
+
+    code: str                       # of the error
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
     """What was seen after a repair: the simulation made anew, a real load, real kernels."""
 

@@ -1,0 +1,86 @@
+"""What a repair shows: the plan, what became of it, the document; and on stderr what was out of reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+
+from stackfix.apply.records import Applied
+from stackfix.cli.check import stack_projects
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.repair_planning import Planned, command_for
+from stackfix.cli.repair_telling import print_lines, tell_manner
+from stackfix.cli.terminal import stderr_style
+from stackfix.errors import Unreachable
+from stackfix.plan.records import Plan, Unreached
+from stackfix.report.check_json import check_document
+from stackfix.report.console import error_lines
+from stackfix.report.json import render_json
+from stackfix.report.printable import printable_json
+from stackfix.report.repair import plan_lines, what_is_left
+from stackfix.report.repair_ended import applied_lines, surprise_lines, verified_lines
+from stackfix.report.repair_json import applied_document, plan_document, refused_document, verified_document
+from stackfix.report.repair_records import Verified
+
+if TYPE_CHECKING:
+    from stackfix.cli.repair import Ended
+
+
+class OutOfReach(Unreachable):
+    """Something that a cure would have needed."""
+
+    reference: ClassVar[str] = "out-of-reach"
+
+    def what(self) -> str:
+        return self.thing
+
+
+def show_plan(found: Planned, common: CommonOptions, *, dry_run: bool) -> None:
+    """The plan for people; with -q only one that is asked for, and what no plan cures."""
+    manner = tell_manner(common)
+    if not common.quiet or (dry_run and found.has_steps) or (found.has_errors and not found.has_steps):
+        print_lines(plan_lines(found.plan, found.diagnosis, found.text, manner, refused=found.refusal))
+    elif found.has_steps:
+        print_lines(what_is_left(found.plan, found.diagnosis, manner))
+
+
+def show_applied(done: Applied, common: CommonOptions) -> None:
+    """What was changed: told before the proofs, which may take long."""
+    if not (common.as_json or common.quiet):
+        print_lines(("", *applied_lines(done, tell_manner(common))))
+
+
+def show_proof(prefix: str, proof: Verified, common: CommonOptions) -> None:
+    """The proofs and the way back, or what was not foretold."""
+    if common.as_json or (common.quiet and proof.works):
+        return
+    manner = tell_manner(common)
+    print_lines(verified_lines(proof, command_for(prefix, "undo"), manner) if proof.is_as_promised
+                else surprise_lines(proof, manner))
+
+
+def tell_unreached(plan: Plan) -> None:
+    """What a cure of something that is left would have needed: an error for each next step, as it ends a command."""
+    found = dict[str | None, Unreached]()
+    for each in (one for left in plan.left for one in left.unreached):
+        found.setdefault(each.hint, each)
+    for each in found.values():
+        for line in error_lines(OutOfReach(each.what, "", each.hint), stderr_style()):
+            click.echo(line, err=True)
+
+
+def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
+    """The document that check has, with the plan and what became of it."""
+    why = "a dry run changes nothing and loads nothing" if dry_run else "nothing was changed, so nothing was loaded"
+    view = found.view
+    document = check_document(found.diagnosis, view.environment, view.machine, projects=stack_projects(view), root=None,
+                              reason=why)
+    document["plan"] = plan_document(found.plan)
+    if found.refusal is not None:
+        document["refused"] = refused_document(found.refusal)
+    if ended.applied is not None:
+        document["applied"] = applied_document(ended.applied, taken_back=ended.taken_back)
+    proven = verified_document(ended.verified) if ended.verified is not None else {
+        **document["verified"], "findings": None, "surprises": [], "steps": []}
+    click.echo(printable_json(render_json({**document, "verified": proven})))
