@@ -10,7 +10,7 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import TORCH, Question, StackAsk
-from stackfix.resolve.records import Asked, Target
+from stackfix.resolve.records import Asked, Cause, Target
 from stackfix.resolve.stack import Stack, cuda_words, known_stacks, newest_first
 
 ROWS = "rows of torch in the matrix"
@@ -26,6 +26,7 @@ class Reason:
     says: str
     source: str
     rows: tuple[object, ...] = ()
+    chain: tuple[Cause, ...] = ()   # what is told in place of `says`, where it takes more than a sentence
 
 
 def expected_stack(evidence: Evidence, question: Question) -> Stack | None:

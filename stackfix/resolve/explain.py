@@ -16,7 +16,7 @@ from stackfix.resolve.links import causes_of, involved_asks, resting_on
 from stackfix.resolve.question import parse_request, without
 from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
 from stackfix.resolve.roots import asked_by
-from stackfix.resolve.solve import Failure, Solved
+from stackfix.resolve.solve import Failure, Solved, Solver, solve
 from stackfix.resolve.trial import Trials
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 
@@ -27,17 +27,18 @@ MAX_RULES = 12          # rules of the matrix that together stand in for one cau
 
 
 def refuse(
-    evidence: Evidence, flash: FlashAttn, failure: Failure, command: Callable[[StackRequest], str]
+    evidence: Evidence, flash: FlashAttn, failure: Failure, command: Callable[[StackRequest], str],
+    solver: Solver = solve,
 ) -> StackfixError:
-    """The error to raise for a failure."""
+    """The error to raise for a failure; `solver` is what found it, and tells what a changed request would give."""
     plainer = _about_one_file(evidence, failure)
     if plainer is not None:
         return plainer
-    reducing = Trials(evidence, flash, bound=MAX_REDUCING)
+    reducing = Trials(evidence, flash, solver, bound=MAX_REDUCING)
     least, asks = _fewest_asks(reducing, failure)
     own = [ask.specifier for ask in failure.question.torch]
-    causes = _whole_rules(evidence, flash, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
-    offering = Trials(evidence, flash, bound=MAX_OFFERING)
+    causes = _whole_rules(reducing, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
+    offering = Trials(evidence, flash, solver, bound=MAX_OFFERING)
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
     nearest = single or tuple(_double_offers(offering, request, asks, command))
@@ -117,20 +118,18 @@ def _only(request: StackRequest, asks: list[Asked]) -> StackRequest:
     return request
 
 
-def _whole_rules(
-    evidence: Evidence, flash: FlashAttn, least: Failure, causes: tuple[Cause, ...]
-) -> tuple[Cause, ...]:
+def _whole_rules(trials: Trials, least: Failure, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     """The causes, each rule of the matrix joined by the others that would stand in the way without it."""
     return tuple(
-        _joined(evidence, flash, least, cause) if any(isinstance(row, Rule) for row in cause.rows) else cause
+        _joined(trials, least, cause) if any(isinstance(row, Rule) for row in cause.rows) else cause
         for cause in causes
     )
 
 
-def _joined(evidence: Evidence, flash: FlashAttn, least: Failure, cause: Cause) -> Cause:
+def _joined(trials: Trials, least: Failure, cause: Cause) -> Cause:
     for _ in range(MAX_RULES):
-        smaller = evidence.without_rules(cause.rows)
-        found = Trials(smaller, flash, bound=1).solve(least.question.request)
+        smaller = trials.evidence.without_rules(cause.rows)
+        found = Trials(smaller, trials.flash, trials.solver, bound=1).solve(least.question.request)
         if not isinstance(found, Failure):
             return cause
         new = [

@@ -17,7 +17,7 @@ from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
 from stackfix.resolve.spans import versions_text
 
-ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "requirement")
+ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "layout", "channel", "requirement")
 MAX_GROUPS = 3          # different reasons of different torch releases that are told
 
 
@@ -161,6 +161,9 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
         yield from _with_others(causes, versions_text(others, order))
         return
     told = [reason for reason in first.reasons if reason.kind != "asked"]
+    if told[0].chain:
+        yield from _with_others(list(told[0].chain), versions_text([one.stack.text for one in refusals[1:]], order))
+        return
     for reason in [other for other in told if other.asks == told[0].asks][:2]:
         rows = tuple(
             row for refusal in refusals for other in refusal.reasons if other.says == reason.says for row in other.rows

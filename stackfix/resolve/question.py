@@ -151,6 +151,8 @@ def without(request: StackRequest, asked: Asked) -> StackRequest:
         return replace(request, platforms=platforms or _DEFAULTS.platforms)
     if asked.kind == "gpu-arch":
         return replace(request, gpu_archs=tuple(arch for arch in request.gpu_archs if arch != asked.value))
+    if asked.kind == "channel":
+        return replace(request, channels=tuple(channel for channel in request.channels if channel != asked.value))
     field = asked.kind.replace("-", "_")
     return request.with_(**{field: getattr(_DEFAULTS, field)})
 
@@ -168,6 +170,8 @@ def _option_asks(request: StackRequest) -> Iterator[Asked]:
         "driver": (request.driver,),
         "gpu-arch": request.gpu_archs,
         "exclude-newer": (request.exclude_newer,),
+        "layout": (request.layout,),
+        "channel": request.channels,
     }
     for kind, given in values.items():
         for value in given:

@@ -51,6 +51,8 @@ class StackRequest:
     gpu_archs: tuple[str, ...] = ()
     exclude_newer: str | None = None  # ISO 8601
     kept: tuple[tuple[str, str], ...] = ()  # (name, version) pins of the existing lock, preferred while they fit
+    layout: str | None = None       # of the conda side: "native", "mixed" or "wheels"; None: the first that holds
+    channels: tuple[str, ...] = ()  # the only conda channels; empty: those of the settings, else the default ones
 
     def with_(self, **changes: object) -> StackRequest:
         """The same request with fields replaced."""
@@ -62,7 +64,7 @@ class Asked:
     """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
 
     kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "driver",
-    #                                 "gpu-arch", "glibc", "exclude-newer", "requirement"
+    #                                 "gpu-arch", "glibc", "exclude-newer", "layout", "channel", "requirement"
     value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
     flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
 
@@ -71,7 +73,7 @@ class Asked:
 class Cause:
     """One link of the chain that makes a request impossible. Without any one of them it would be possible."""
 
-    kind: str                       # "asked", "matrix" (a row or rule) or "index" (metadata of a file)
+    kind: str                       # "asked", "matrix" (row, rule), "index" (metadata of a file), "channel" (record)
     text: str                       # plain words
     source: str                     # the option, the row's source, or "metadata of torch-2.3.1-….whl"
     asked: Asked | None = None      # for kind "asked"

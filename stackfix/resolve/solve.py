@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from packaging.specifiers import SpecifierSet
 
@@ -22,6 +23,9 @@ from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
 from stackfix.resolve.stack import Stack, cuda_words, pythons_to_try, stacks
 
+if TYPE_CHECKING:
+    from stackfix.conda.records import CondaTarget
+
 MAX_PLANS = 4           # flash-attn versions that are tried before a stack goes without
 
 
@@ -34,6 +38,7 @@ class Solved:
     plan: FlashPlan | None
     closures: Mapping[Target, Closure]
     newer: tuple[Stack, ...]        # newer releases within what was asked that the matrix has no row for
+    conda: tuple[CondaTarget, ...] = ()     # the other side, where one was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,8 +59,24 @@ class Failure:
     universal: bool = False
 
 
-def solve(evidence: Evidence, flash: FlashAttn, question: Question) -> Solved | Failure:
-    """The first stack in order that answers the question, or why each does not."""
+class Partner(Protocol):
+    """Another side that must hold the stack too: asked for every stack and Python that wheels can be had for."""
+
+    def hold(self, solved: Solved, evidence: Evidence, flash: FlashAttn) -> tuple[CondaTarget, ...] | Refusal:
+        """What the other side locks, a record for each target, or why it cannot hold this stack."""
+
+
+class Solver(Protocol):
+    """A search for a stack."""
+
+    def __call__(self, evidence: Evidence, flash: FlashAttn, question: Question, /) -> Solved | Failure:
+        """The first stack in order that answers the question, or why each does not."""
+
+
+def solve(
+    evidence: Evidence, flash: FlashAttn, question: Question, partner: Partner | None = None,
+) -> Solved | Failure:
+    """The first stack in order that answers the question (and that the partner holds), or why each does not."""
     refusals: list[Refusal] = []
     limits: list[tuple[SpecifierSet, Clash]] = []
     for stack in stacks(evidence, question):
@@ -67,7 +88,7 @@ def solve(evidence: Evidence, flash: FlashAttn, question: Question) -> Solved | 
         if ruled_out is not None:
             refusals.append(Refusal(stack=stack, clash=ruled_out))
             continue
-        found = _try_stack(evidence, flash, question, stack)
+        found = _try_stack(evidence, flash, question, stack, partner)
         if isinstance(found, Solved):
             return found
         refusals.append(found)
@@ -81,12 +102,16 @@ def solve(evidence: Evidence, flash: FlashAttn, question: Question) -> Solved | 
     return Failure(question=question, refusals=tuple(refusals))
 
 
-def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack) -> Solved | Refusal:
+def _try_stack(
+    evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, partner: Partner | None
+) -> Solved | Refusal:
     """The stack solved, with the first Python and flash-attn that let it."""
     last: Refusal | None = None
     for pythons in pythons_to_try(evidence, question, stack):
         targets = [question.target(python, platform) for python in pythons for platform in question.request.platforms]
         found = _try_targets(evidence, flash, question, stack, targets)
+        if partner is not None and isinstance(found, Solved):
+            found = _hold(evidence, flash, found, partner)
         if isinstance(found, Solved):
             return found
         last = found if last is None or _nearer(found, last) else last
@@ -100,6 +125,37 @@ def _try_stack(evidence: Evidence, flash: FlashAttn, question: Question, stack: 
     return Refusal(stack=stack, reasons=(
         Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source="index page of torch"),
     ))
+
+
+def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner) -> Solved | Refusal:
+    """The solution with what the partner locks beside it, or why that cannot be."""
+    while True:
+        finished = with_hashes(solved, flash)
+        if finished is not None:
+            held = partner.hold(finished, evidence, flash)
+            return held if isinstance(held, Refusal) else replace(finished, conda=held)
+        again = _try_targets(evidence, flash, solved.question, solved.stack, list(solved.closures))
+        if isinstance(again, Refusal):
+            return again
+        solved = again
+
+
+def with_hashes(solved: Solved, flash: FlashAttn) -> Solved | None:
+    """The same with the hash of every flash-attn wheel; None where one could not be had: then choose again."""
+    plan = solved.plan
+    if plan is None or all(wheel.sha256 is not None and wheel.asset is None for wheel in plan.wheels.values()):
+        return solved
+    builds = solved.stack.builds
+    wheels = {target: flash.with_hash(wheel, builds[target.platform]) for target, wheel in plan.wheels.items()}
+    known = {target: wheel for target, wheel in wheels.items() if wheel is not None}
+    if len(known) < len(wheels):
+        return None
+    closures = dict(solved.closures)
+    for target, wheel in known.items():
+        chosen = dict(closures[target].chosen)
+        chosen["flash-attn"] = replace(chosen["flash-attn"], files=(flash.file(wheel),))
+        closures[target] = replace(closures[target], chosen=chosen)
+    return replace(solved, plan=replace(plan, wheels=known), closures=closures)
 
 
 def _nearer(found: Refusal, before: Refusal) -> bool:

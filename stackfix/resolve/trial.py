@@ -7,14 +7,14 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import StackRequest
-from stackfix.resolve.solve import Failure, Solved, solve
+from stackfix.resolve.solve import Failure, Solved, Solver
 
 
 class Trials:
     """A solver for what-if questions. `spent` tells that the bound was hit and that more could have been tried."""
 
-    def __init__(self, evidence: Evidence, flash: FlashAttn, *, bound: int) -> None:
-        self.evidence, self.flash, self._left = evidence, flash, bound
+    def __init__(self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int) -> None:
+        self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
 
     @property
     def spent(self) -> bool:
@@ -28,6 +28,6 @@ class Trials:
         evidence = self.evidence.limited_to(request.exclude_newer)
         question: Question = parse_request(request)
         try:
-            return solve(evidence, FlashAttn.sharing(self.flash, evidence), question)
+            return self.solver(evidence, FlashAttn.sharing(self.flash, evidence), question)
         except (AnswerIsNo, BadInput):      # malformed: a wheel's address that fits only the Python that was asked for
             return None
