@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,58 @@ def only(world: World) -> Finding:
     assert len(found) == 1, found
     assert found[0].error == world.really().splitlines()[0]
     return found[0]
+
+
+# --- a file of nobody's, in the environment ---
+
+
+def wheels(folder: Path, minor: int = 4, runpath: str = "$ORIGIN:$ORIGIN/../../nvjitlink/lib") -> World:
+    """cuSPARSE of CUDA 12.4, which looks beside itself first, and nvJitLink of another minor."""
+    world = World(folder)
+    world.wheel("nvidia-nvjitlink-cu12", f"12.{minor}.127", {NVJITLINK: lib(offers=jit(*range(minor + 1)))})
+    world.wheel("nvidia-cusparse-cu12", "12.3.1.170", {CUSPARSE: lib(needs=(JIT,), wants=jit(4), runpath=runpath)},
+                requires=("nvidia-nvjitlink-cu12",))
+    return world.opens(CUSPARSE, project="torch", what="import torch")
+
+
+def beside(world: World, *, linked: bool) -> World:
+    """An old nvJitLink beside cuSPARSE."""
+    path = f"{world.site}/nvidia/cusparse/lib/{JIT}"
+    if not linked:
+        return world.library(path, lib(**old()))
+    world.library(f"/opt/cuda-12.2/lib64/{JIT}", lib(**old()))
+    world.link(path, posixpath.relpath(f"/opt/cuda-12.2/lib64/{JIT}", path.rpartition("/")[0]))
+    return world
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_somebody_put_beside_the_requester_is_a_shadow(linked: bool, tmp_path: Path) -> None:
+    world = beside(wheels(tmp_path), linked=linked)
+    found = only(world)
+    assert (found.code, found.repairable) == ("SF101", True)
+    assert found.winner == found.culprit.path == f"{world.site}/nvidia/cusparse/lib/{JIT}"
+    assert found.loser == world.inside(NVJITLINK)
+    assert "no package of the environment has the file" in found.why.lower()
+    assert found.cure[0].startswith(f"mv {found.winner} ")
+    world.remove(found.winner)
+    assert (told(world), world.really()) == ([], "")
+
+
+def test_a_good_copy_that_no_requester_reaches_is_put_first_by_a_variable(tmp_path: Path) -> None:
+    """The copy by hand is all that the search comes to: without it nothing is found at all."""
+    world = wheels(tmp_path, runpath="$ORIGIN")
+    found = only(beside(world, linked=False))
+    assert (found.code, found.loser) == ("SF101", world.inside(NVJITLINK))
+    assert not any(each.startswith("mv ") for each in found.cure)
+    assert any(each.startswith("export LD_LIBRARY_PATH=") for each in found.cure)
+
+
+def test_a_package_that_is_too_old_is_no_shadow_of_anything(tmp_path: Path) -> None:
+    """A link to it by hand changes nothing: it is the package that has to be newer."""
+    world = wheels(tmp_path, minor=2)
+    world.link(f"{world.site}/nvidia/cusparse/lib/{JIT}", f"../../nvjitlink/lib/{JIT}")
+    found = only(world)
+    assert (found.code, found.culprit.package) == ("SF201", "nvidia-nvjitlink-cu12 12.2.127")
 
 
 def test_a_healthy_stack_gives_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from stackfix.diagnose.diagnose import diagnose
 from stackfix.errors import BadInput
 from stackfix.inspect.plain import to_json
 from stackfix.matrix.libraries import load_libraries
-from stackfix.plan.records import MakeLink, Node, WriteFile
+from stackfix.plan.records import MakeLink, Node, SetAside, WriteFile
 from tests.case_worlds import install_nvidia, install_torch, linked, nvjitlink
 from tests.diagnose_world import World, lib
 from tests.plan_world import advice, cured, kinds, plan_of, shelf_for, whole
@@ -90,6 +91,41 @@ def test_what_is_preloaded_is_taken_out_at_activation(tmp_path: Path) -> None:
     plan = plan_of(world)
     assert (kinds(plan), cured(plan), plan.variables) == (("write-activation",), ["SF101"], (("LD_PRELOAD", None),))
     assert plan_of(world, method="preload").actions[0].kind == "advice"
+
+
+# --- a file of nobody's in the prefix ---
+
+
+def by_hand(folder: Path, *, path: str, is_link: bool = False) -> World:
+    """A package without a table's row, whose RPATH or RUNPATH looks beside it first, and what somebody put there."""
+    world = World(folder)
+    both = lib(offers=("old@libneeded.so.1", "new@libneeded.so.1"))
+    world.wheel("libneeded", "2", {"libneeded/lib/libneeded.so.1": both})
+    world.wheel("ext", "1", linked({"ext/_C.cpython-311-x86_64-linux-gnu.so": lib(
+        needs=("libneeded.so.1",), wants=("new@libneeded.so.1",), **{path: "$ORIGIN:$ORIGIN/../libneeded/lib"})}))
+    bad = f"{world.site}/ext/libneeded.so.1"
+    world.library("/opt/old/libneeded.so.1" if is_link else bad, lib(offers=("old@libneeded.so.1",)))
+    if is_link:
+        world.link(bad, posixpath.relpath("/opt/old/libneeded.so.1", f"{world.site}/ext"))
+    return world.opens("ext/_C.cpython-311-x86_64-linux-gnu.so", project="ext", what="import ext")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_nobody_has_and_no_smaller_means_beats_is_set_aside(linked: bool, tmp_path: Path) -> None:
+    """No hook can be heard in a folder without code, and an RPATH goes before any variable."""
+    world = by_hand(tmp_path / "machine", path="rpath", is_link=linked)
+    plan = plan_of(world)
+    assert (kinds(plan), cured(plan), plan.left) == (("remove-shadow",), ["SF101"], ()), plan
+    [step] = plan.actions[0].steps
+    assert step == SetAside(path=f"{world.site.removeprefix(f'{world.prefix}/')}/ext/libneeded.so.1")
+    assert "new" in world.really()
+    world.remove(f"{world.prefix}/{step.path}")
+    assert (world.really(), plan_of(world).actions) == ("", ())
+
+
+def test_a_smaller_means_is_taken_where_it_does(tmp_path: Path) -> None:
+    world = by_hand(tmp_path / "machine", path="runpath")
+    assert kinds(plan_of(whole(world))) == ("preload-hook",)
 
 
 def test_only_the_mismatched_wheel_is_installed(tmp_path: Path) -> None:

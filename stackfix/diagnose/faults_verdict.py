@@ -65,8 +65,9 @@ def judge(view: View, fault: Fault) -> Verdict | None:
     regular = regular_copy(view, fault.name, copies)
     own = view.is_own(winner.path, winner.real_path)
     if regular is not None and regular.identity == winner.identity:
-        return Verdict(kind="own", fault=fault, winner=winner, winner_object=fault.provider, loser=None,
-                       regular=regular)
+        meant = in_place_of(view, fault, winner, copies)
+        return Verdict(kind="own" if meant is None else "shadow", fault=fault, winner=winner,
+                       winner_object=fault.provider, loser=meant, regular=regular)
     others = (*copies, *own_files(view, fault.name))
     able = [each for each in others if each.identity != winner.identity and has_all(view, each.path, fault)]
     inside = [each for each in able if view.is_own(each.path, each.real_path)]
@@ -78,6 +79,25 @@ def judge(view: View, fault: Fault) -> Verdict | None:
     else:
         kind = "both" if regular is not None else "foreign"
     return Verdict(kind=kind, fault=fault, winner=winner, winner_object=fault.provider, loser=loser, regular=regular)
+
+
+def in_place_of(view: View, fault: Fault, winner: Copy, copies: Iterable[Copy]) -> Copy | None:
+    """What the requester would have but for a file of nobody's that lies in its way: copied or linked by hand.
+
+    Another copy that a package has, else the next one in the same search; None where neither would do.
+    """
+    if not is_nobodys(view, winner.path, winner.real_path):
+        return None
+    others = [each for each in copies if each.identity != winner.identity]
+    able = (each for each in (*others, *own_files(view, fault.name)) if each.identity != winner.identity
+            and view.owners(each.path, each.real_path) and has_all(view, each.path, fault))
+    return next(able, None) or next((each for each in others[:1] if has_all(view, each.path, fault)), None)
+
+
+def is_nobodys(view: View, path: str, real_path: str) -> bool:
+    """Whether a file, or a link, lies in the environment and no installer knows it. A link is not what it leads to."""
+    is_link = any(each.path == path and each.link is not None for each in view.environment.shared_objects)
+    return view.is_own(path) and not (view.owners(path) if is_link else view.owners(path, real_path))
 
 
 def winner_of(view: View, fault: Fault) -> Copy | None:

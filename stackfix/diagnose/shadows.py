@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from stackfix.diagnose.faults_text import (
@@ -20,7 +21,7 @@ from stackfix.diagnose.faults_text import (
     who_needs,
     why_unusable,
 )
-from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, verdicts
+from stackfix.diagnose.faults_verdict import OWN_PATHS, Copy, Verdict, is_nobodys, verdicts
 from stackfix.diagnose.finding_records import Culprit, Finding
 from stackfix.diagnose.install_lines import export_line, update_line
 from stackfix.diagnose.library_symbols import since_lines
@@ -47,7 +48,9 @@ def shadow(view: View, verdict: Verdict) -> Finding:
     fault, winner, loser = verdict.fault, verdict.winner, verdict.loser
     via = winner.via or FoundVia(step="path")
     cause = trace(view, verdict.winner_object, winner.path, via)
-    inside = loser is not None and loser.path.startswith(f"{view.environment.prefix}/")
+    prefix = f"{view.environment.prefix}/"
+    inside = loser is not None and (loser.path.startswith(prefix) or (
+        loser.via is not None and winner.path.startswith(prefix) and is_nobodys(view, winner.path, winner.real_path)))
     return make_finding(
         "SF101", fault.severity, level=level_of(fault), summary=summary(view, verdict, cause),
         why=why(view, verdict, cause),
@@ -74,7 +77,9 @@ def why(view: View, verdict: Verdict, cause: Provenance) -> str:
     offers, failure = offer_text(view, verdict), verdict.fault.failure
     if isinstance(failure, BadLibrary):
         offers = f"the file that wins cannot be loaded: {why_unusable(failure)}"
-    sentences = (f"{cause.how}{beside(verdict.loser)}", *((offers,) if offers else ()))
+    nobodys = is_nobodys(view, verdict.winner.path, verdict.winner.real_path)
+    put = ("no package of the environment has the file, so somebody has put it there",) if nobodys else ()
+    sentences = (f"{cause.how}{beside(verdict.loser, verdict.winner)}", *put, *((offers,) if offers else ()))
     return " ".join(f"{capital(each)}." for each in sentences)
 
 
@@ -83,13 +88,13 @@ def lacking(verdict: Verdict) -> tuple[str, ...]:
     return () if verdict.fault.category == "bad" else verdict.fault.symbols
 
 
-def beside(loser: Copy | None) -> str:
+def beside(loser: Copy | None, winner: Copy) -> str:
     """Why the loser loses."""
     if loser is None:
         return ", before the environment's own copy, which does not have what is needed either"
     if loser.via is None:
         return f"; the environment's own copy, {loser.path}, is not where the requester looks"
-    if loser.via.step in OWN_PATHS:
+    if loser.via.step in OWN_PATHS and (winner.via is None or winner.via.step not in OWN_PATHS):
         asks = file_name(loser.via.owner or "")
         return f", and the loader looks there before the {loser.via.step} of {asks}, which leads to {loser.path}"
     return f", and the loader comes to {loser.path} only later, via {via_text(loser.via)}"
@@ -114,10 +119,14 @@ def evidence(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
 def cures(view: View, verdict: Verdict, cause: Provenance) -> Iterator[str]:
     """What to do by hand, best first."""
     yield from cause.undo
-    loser, owner = verdict.loser, owner_of(view, verdict.winner.path, verdict.winner.real_path)
+    loser, winner = verdict.loser, verdict.winner
+    owner = owner_of(view, winner.path, winner.real_path)
+    if loser is not None and loser.via is not None and is_nobodys(view, winner.path, winner.real_path):
+        yield f"{shlex.join(('mv', winner.path, f'{winner.path}.aside'))}  # then {loser.path} is found"
     # a path comes too late for what is preloaded, and the system's whole folder is nothing to put first
     own = loser is not None and view.is_own(loser.path, loser.real_path)
-    if loser is not None and own and not verdict.is_requester and cause.variable != PRELOAD:
+    if loser is not None and own and not verdict.is_requester and cause.variable != PRELOAD and not (
+            winner.via is not None and winner.via.step == "RPATH"):      # which goes before the variable
         yield put_first(loser)
         if view.environment.kernels:
             yield 'a running notebook cannot change it: put the variable into "env" of its kernel.json and restart it'

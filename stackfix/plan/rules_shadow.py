@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackfix.diagnose.faults_verdict import is_nobodys
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
+from stackfix.inspect.records import FileAt
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.names_paths import is_inside
 
-CODES = frozenset({"SF101", "SF302", "SF403", "SF803", "SF804", "SF1102"})
+CODES = frozenset({"SF101", "SF301", "SF302", "SF403", "SF803", "SF804", "SF903", "SF1102"})
 
 
 def by_removal(view: View, finding: Finding) -> Iterator[Effect]:
@@ -17,6 +19,5 @@ def by_removal(view: View, finding: Finding) -> Iterator[Effect]:
     path = finding.winner
     if finding.code in CODES and path is not None and is_inside(view, path):
         at = view.files.at(path)
-        real = getattr(at, "real_path", path)
-        if not view.owners(path, real):
+        if isinstance(at, FileAt) and is_nobodys(view, path, at.real_path):
             yield Effect(gone=(path,))

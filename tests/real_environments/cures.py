@@ -42,6 +42,8 @@ CUDNN_9 = "nvidia/cudnn/lib/libcudnn.so.9"
 CUDNN_8 = "nvidia/cudnn/lib/libcudnn.so.8"
 SHADOWED = Cure(
     scenario=scenarios.SHADOWED, kind="preload-hook", paths=HOOK, maps=(scenarios.NVJITLINK_FILE,), activation=True)
+LINKED = Cure(
+    scenario=scenarios.LINKED, kind="preload-hook", paths=HOOK, maps=(scenarios.NVJITLINK_FILE,), activation=True)
 INSTALLED = (
     Cure(scenario=scenarios.TOO_OLD, kind="install", installs=(r"nvidia-nvjitlink-cu12 12\.1\.\d+",),
          maps=(scenarios.NVJITLINK_FILE,)),
@@ -56,7 +58,7 @@ INSTALLED = (
         r"nvidia-cudnn-cu13 9\.20\.0\.48", r"nvidia-cusparselt-cu13 0\.8\.1", r"nvidia-nccl-cu13 2\.29\.7"),
         maps=(CUDNN_9, "nvidia/nccl/lib/libnccl.so.2", "nvidia/cusparselt/lib/libcusparseLt.so.0")),
 )
-CURES = (SHADOWED, *INSTALLED)
+CURES = (SHADOWED, LINKED, *INSTALLED)
 
 
 def judge(cure: Cure, shop: Shop) -> str:

@@ -1,4 +1,4 @@
-"""Eight ways in which a good environment is broken in practice, each with its cure, and what a check must name.
+"""Nine ways in which a good environment is broken in practice, each with its cure, and what a check must name.
 
 What the loader says of each was seen in a child of the broken environment; the tests see it again.
 """
@@ -14,6 +14,7 @@ TORCH_231 = ("torch==2.3.1", "numpy<2")
 OLD_NVJITLINK, OWN_NVJITLINK = "nvidia-nvjitlink-cu12==12.0.140", "nvidia-nvjitlink-cu12==12.1.105"
 NVJITLINK_FILE = "nvidia/nvjitlink/lib/libnvJitLink.so.12"
 CUSPARSE_FILE = "nvidia/cusparse/lib/libcusparse.so.12"
+BESIDE_CUSPARSE = "nvidia/cusparse/lib/libnvJitLink.so.12"
 # What nvJitLink 12.1 brought and cuSPARSE 12.1 asks for; `ldd -r` must say the same.
 NVJITLINK_12_1 = frozenset(f"__nvJitLink{name}_12_1" for name in (
     "AddData", "Complete", "Create", "Destroy", "GetErrorLog", "GetErrorLogSize", "GetLinkedCubin",
@@ -105,6 +106,25 @@ def old_nvjitlink_on_the_path(workshop: Workshop, made: Made) -> Mapping[str, st
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
+def old_nvjitlink_beside(*, linked: bool) -> Callable[[Workshop, Made], Mapping[str, str]]:
+    """A file, or a link out of the environment, that somebody puts beside cuSPARSE by hand."""
+    def step(workshop: Workshop, made: Made) -> Mapping[str, str]:
+        file = workshop.unpack(OLD_NVJITLINK, "3.11") / NVJITLINK_FILE
+        path = made.site / BESIDE_CUSPARSE
+        if linked:
+            path.symlink_to(file)
+        else:
+            path.write_bytes(file.read_bytes())
+        return NOTHING
+    return step
+
+
+def taken_away(file: str) -> Callable[[Workshop, Made], None]:
+    def step(workshop: Workshop, made: Made) -> None:
+        (made.site / file).unlink()
+    return step
+
+
 def two_stacks_and_one_taken_out(workshop: Workshop, made: Made) -> Mapping[str, str]:
     workshop.put(made, *CU12)
     workshop.take(made, *(pin.partition("==")[0] for pin in CU12))
@@ -121,6 +141,12 @@ TOO_OLD = Scenario(
     root=Root(code="SF201", path=NVJITLINK_FILE, package="nvidia-nvjitlink-cu12 12.0.140", requester=CUSPARSE_FILE,
               symbols=NVJITLINK_12_1),
     error=rf"{CUSPARSE_FILE}: undefined symbol: __nvJitLink\w+_12_1, version libnvJitLink\.so\.12")
+COPIED, LINKED = (Scenario(
+    name=f"old nvJitLink {how} beside cuSPARSE", base=TORCH_231, broken=old_nvjitlink_beside(linked=how == "linked"),
+    cured=taken_away(BESIDE_CUSPARSE),
+    root=Root(code="SF101", path=BESIDE_CUSPARSE, requester=CUSPARSE_FILE, symbols=NVJITLINK_12_1),
+    error=rf"{CUSPARSE_FILE}: undefined symbol: __nvJitLink\w+_12_1, version libnvJitLink\.so\.12")
+    for how in ("copied", "linked"))
 CUDNN_PART = "nvidia/cudnn/lib/libcudnn_cnn_infer.so.8"
 PART_DELETED = Scenario(
     name="a cuDNN sublibrary deleted", base=TORCH_231, broken=delete(CUDNN_PART),
@@ -150,5 +176,5 @@ HALF_UNINSTALLED = Scenario(
               requester="torch/lib/libtorch_python.so"),
     error=r"libcudnn\.so\.9: cannot open shared object file")
 
-WITH_ONE_TORCH = (SHADOWED, TOO_OLD, PART_DELETED)
+WITH_ONE_TORCH = (SHADOWED, COPIED, LINKED, TOO_OLD, PART_DELETED)
 HEAVY = (OTHER_CUDNN, VLLM_FLASH_ATTN, XFORMERS, HALF_UNINSTALLED)
