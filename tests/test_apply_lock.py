@@ -243,6 +243,22 @@ def test_of_many_that_start_at_once_one_at_a_time_has_the_lock(world: World) -> 
     assert len(list(went.iterdir())) == 40
 
 
+def test_a_folder_that_the_last_owner_removes_meanwhile_is_made_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real, went = syscalls.make_folder, list[str]()
+
+    def make(name: str, *, folder: int, mode: int = 0o777) -> None:
+        real(name, folder=folder, mode=mode)
+        if len(went) < 3:
+            went.append(name)
+            os.rmdir(name, dir_fd=folder)
+    monkeypatch.setattr(syscalls, "make_folder", make)
+    with Tree(world.prefix) as tree, locked(tree):
+        assert went == [".stackfix"] * 3
+    assert not (world.prefix / ".stackfix").exists()
+
+
 def test_two_repairs_at_once_are_one_after_the_other(world: World) -> None:
     before = tree_of(world.prefix)
     seen = world.folder / "seen"

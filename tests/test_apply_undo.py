@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import py_compile
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -61,9 +62,6 @@ def become_a_folder(path: Path) -> None:
 CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "content": (lambda prefix: rewrite(prefix / "bin/activate", "edited\n"), "bin/activate", "has other content"),
     "mode": (lambda prefix: (prefix / SCRIPT).chmod(0o755), SCRIPT, "has mode 755, not 644"),
-    "gone": (lambda prefix: (prefix / HOOK).unlink(), HOOK, "is gone"),
-    "added": (lambda prefix: (prefix / "etc/conda/mine.txt").write_text("mine\n", encoding="utf-8"),
-              "etc/conda/mine.txt", "was added"),
     "back": (lambda prefix: (prefix / f"{SITE}/shadow.py").write_text("again\n", encoding="utf-8"),
              f"{SITE}/shadow.py", "is there again"),
     "folder back": (lambda prefix: make_folder(prefix / "lib/stale"), "lib/stale", "is there again"),
@@ -90,17 +88,147 @@ def test_what_was_changed_since_is_told_and_nothing_is_undone(world: World, chan
 def test_force_undoes_and_keeps_what_was_changed(world: World, change: str) -> None:
     before = tree_of(world.prefix)
     apply(world)
-    make, path, how = CHANGES[change]
+    make, path, _ = CHANGES[change]
     make(world.prefix)
     changed = tree_of(world.prefix).get(path)
     undone = undo(world.prefix, forced=True)
     after = tree_of(world.prefix)
-    assert [each.path for each in undone.kept] == ([] if how == "is gone" else [path])
+    assert [each.path for each in undone.kept] == [path]
     for each in undone.kept:
         assert after[each.copy] == changed
     assert {place: each for place, each in after.items() if not place.startswith(".stackfix")} == before
     assert pending(world.prefix) is None
     assert transactions(world.prefix) == ()
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+GONE: dict[str, tuple[str, ...]] = {
+    "a new file": (HOOK,), "a new link": ("lib/new/libcud.so.2",), "a folder that was made": ("etc",),
+    "a file that replaced one": ("bin/activate",), "a link that replaced one": ("lib/libcud.so",),
+    "a package": (f"{SITE}/demo", f"{SITE}/demo-2.0.dist-info", "bin/demo", f"{SITE}/nvidia/demo"),
+    "a part of a package": (f"{SITE}/demo/more", f"{SITE}/demo/__init__.py"),
+    "all": (HOOK, "lib/new", "etc", "bin/activate", "lib/libcud.so", f"{SITE}/demo", f"{SITE}/demo-2.0.dist-info",
+            "bin/demo", f"{SITE}/nvidia/demo"),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_what_is_gone_already_counts_as_undone(world: World, what: str) -> None:
+    before = tree_of(world.prefix)
+    apply(world)
+    for path in GONE[what]:
+        remove(world.prefix / path)
+    undone = undo(world.prefix)
+    assert tree_of(world.prefix) == before
+    assert set(undone.gone) == set(GONE[what])
+    assert not set(undone.gone) & set(undone.removed)
+    assert undone.kept == ()
+
+
+AGAIN: dict[str, tuple[str, ...]] = {
+    "a file": ("bin/activate",), "a link": ("lib/libcud.so",), "a file that was set aside": (f"{SITE}/shadow.py",),
+    "a folder that was set aside": ("lib/stale",),
+    "a release": (f"{SITE}/demo", f"{SITE}/demo-1.0.dist-info", "bin/demo"),
+    "all": ("bin/activate", "lib/libcud.so", f"{SITE}/shadow.py", "lib/stale", f"{SITE}/demo",
+            f"{SITE}/demo-1.0.dist-info", "bin/demo"),
+}
+
+
+@pytest.mark.parametrize("what", AGAIN)
+def test_what_is_again_as_it_was_before_counts_as_undone(world: World, what: str) -> None:
+    """Made anew by somebody, as an installer makes a release anew: the same bytes and modes, other inodes."""
+    before, copy = tree_of(world.prefix), world.folder / "copy"
+    shutil.copytree(world.prefix, copy, symlinks=True)
+    apply(world)
+    if what in {"a release", "all"}:
+        for path in (f"{SITE}/demo", f"{SITE}/demo-2.0.dist-info", f"{SITE}/nvidia/demo"):
+            remove(world.prefix / path)
+    for path in AGAIN[what]:
+        if os.path.lexists(world.prefix / path):
+            remove(world.prefix / path)
+        (copy / path).rename(world.prefix / path)
+    assert undo(world.prefix).kept == ()
+    after = tree_of(world.prefix)
+    folders = {path for path, each in before.items() if each[0] == stat.S_IFDIR}       # the new one takes in the old
+    assert {path: each[:4] if path in folders else each for path, each in after.items()} == {
+        path: each[:4] if path in folders else each for path, each in before.items()}
+
+
+OTHERS: dict[str, dict[str, str]] = {
+    "beside a script": {"etc/conda/activate.d/other.sh": "1\n"},
+    "in a folder above": {"etc/conda/mine.txt": "2\n", "etc/other/deep/x": "3\n"},
+    "in a package": {f"{SITE}/demo/mine.py": "4\n", f"{SITE}/demo/libs/mine/x.bin": "5\n"},
+    "in a new folder of a package": {f"{SITE}/demo/more/mine.py": "6\n", f"{SITE}/nvidia/demo/mine.so": "7\n"},
+    "in place of a folder": {"lib/stale/mine.txt": "8\n"},
+    "everywhere": {"etc/conda/deactivate.d/other.sh": "9\n", f"{SITE}/demo/mine.py": "0\n", "lib/new/x": "a\n",
+                   f"{SITE}/demo-2.0.dist-info/direct_url.json": "{}"},
+}
+
+
+@pytest.mark.parametrize("where", OTHERS)
+def test_what_others_put_into_our_folders_stays(world: World, where: str) -> None:
+    before = tree_of(world.prefix)
+    apply(world)
+    added, made = OTHERS[where], tree_of(world.prefix)
+    for path, text in added.items():
+        world.write(path, text)
+        if path.startswith("lib/stale"):
+            (world.prefix / "lib/stale").chmod(0o750)
+    place = {path: (world.prefix / path).stat().st_ino for path in added}
+    compiled = py_compile.compile(str(world.prefix / f"{SITE}/demo/__init__.py"))
+    assert compiled
+    undone = undo(world.prefix)
+    after = tree_of(world.prefix)
+    assert {path: (world.prefix / path).read_text(encoding="utf-8") for path in added} == added
+    assert {path: (world.prefix / path).stat().st_ino for path in added} == place
+    folders = {str(above) for path in added for above in Path(path).parents}
+    assert {path: each for path, each in after.items() if path not in added and path not in folders} == {
+        path: each for path, each in before.items() if path not in folders}
+    for path in folders & before.keys():        # the same kind and mode; one that others are in is not made anew
+        assert after[path][:2] == before[path][:2], path
+    ours = {path for path in folders & made.keys() if path not in before}      # and they had to be left
+    assert set(undone.left) == {path for path in ours if str(Path(path).parent) not in ours}
+    assert transactions(world.prefix) == ()
+    assert not (world.prefix / ".stackfix").exists()
+
+
+def test_another_file_where_one_was_set_aside_is_a_change(world: World) -> None:
+    """In a folder that came back as another release's: what is put back would take its place."""
+    apply(world)
+    world.write(f"{SITE}/demo/core.py", "mine\n")
+    with pytest.raises(ChangedSince) as caught:
+        undo(world.prefix)
+    assert caught.value.differences == ((f"{SITE}/demo/core.py", "is there again"),)
+    undone = undo(world.prefix, forced=True)
+    [kept] = undone.kept
+    assert (world.prefix / kept.copy).read_text(encoding="utf-8") == "mine\n"
+    assert (world.prefix / SITE / "demo/core.py").read_text(encoding="utf-8") == "core = 1\n"
+
+
+def test_what_comes_up_in_the_way_while_it_is_put_back_is_not_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = tree_of(world.prefix)
+    apply(world)
+    mine = world.prefix / SITE / "shadow.py"
+    real = syscalls.rename
+
+    def rename(old: str, new: str, *, old_folder: int, new_folder: int) -> None:
+        if not mine.exists():
+            mine.write_text("mine\n", encoding="utf-8")
+        real(old, new, old_folder=old_folder, new_folder=new_folder)
+
+    monkeypatch.setattr(syscalls, "rename", rename)
+    with pytest.raises(NotTakenBack, match="File exists"):
+        undo(world.prefix)
+    monkeypatch.undo()
+    assert mine.read_text(encoding="utf-8") == "mine\n"
+    mine.unlink()
+    take_back(world.prefix)
+    assert tree_of(world.prefix) == before
 
 
 def test_what_python_compiled_meanwhile_is_no_change(world: World) -> None:

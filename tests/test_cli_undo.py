@@ -121,7 +121,26 @@ def test_the_command_to_undo_names_an_environment_that_is_not_active(prefix: Pat
     assert undo_command(str(prefix)) == "stackfix undo"
 
 
-def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, say: Say) -> None:
+def test_what_is_gone_already_and_what_others_added_is_told(prefix: Path, say: Say) -> None:
+    apply(prefix, WriteFile(path="lib/one", text="ours"), WriteFile(path="etc/conda/activate.d/a.sh", text="ours"))
+    (prefix / "lib" / "one").unlink()
+    (prefix / "etc" / "conda" / "activate.d" / "b.sh").write_text("another's")
+    said = say("undo", "--prefix", prefix)
+    assert said.status == 0, said
+    assert said.out == (f"taken back: repair 1 of {prefix}\n  Do 2 things\n"
+                        "  gone       lib/one, since the repair\n"
+                        "  left       etc, with what others have put there\n")
+    assert (prefix / "etc" / "conda" / "activate.d" / "b.sh").read_text() == "another's"
+    assert not (prefix / ".stackfix").exists()
+    apply(prefix, WriteFile(path="lib/one", text="ours"))
+    (prefix / "lib" / "one").unlink()
+    document = say("undo", "--prefix", prefix, "--json").json
+    assert document["undone"] == [{"repair": 1, "actions": ["Do 1 things"], "removed": [], "restored": [], "kept": [],
+                                   "gone": ["lib/one"], "left": []}]
+
+
+def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, say: Say,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
     first = tree_of(prefix)
     apply(prefix, WriteFile(path="lib/one", text="ours"))
     (prefix / "lib" / "one").unlink()
@@ -130,8 +149,11 @@ def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, sa
     said = say("undo", "--prefix", prefix)
     assert said.status == 1, said
     assert "lib/one" in said.err
-    assert "`stackfix undo --force`" in said.err
+    assert f"`stackfix undo --prefix '{prefix}' --force`" in said.err
     assert tree_of(prefix) == changed
+    monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
+    assert "`stackfix undo --force`" in say("undo").err
+    assert "`stackfix undo --all --force`" in say("undo", "--all").err
     said = say("undo", "--prefix", prefix, "--force")
     assert said.status == 0, said
     [kept] = [line for line in said.out.splitlines() if line.startswith("  kept")]
@@ -145,6 +167,7 @@ def test_what_was_taken_back_before_an_error_is_told(prefix: Path, say: Say) -> 
     apply(prefix, WriteFile(path="lib/one", text="1"))
     apply(prefix, WriteFile(path="lib/two", text="2"))
     (prefix / "lib" / "one").unlink()
+    (prefix / "lib" / "one").write_text("mine")
     said = say("undo", "--prefix", prefix, "--all")
     assert said.status == 1, said
     assert "taken back: repair 2" in said.out

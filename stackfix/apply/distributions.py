@@ -9,11 +9,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from stackfix.apply.caches import caches_of
 from stackfix.apply.errors import Drifted
 from stackfix.apply.moves import remove
 from stackfix.apply.nodes import walk
 from stackfix.apply.tree import Tree, is_below, join, parts_of, split
-from stackfix.apply.work import caches_of
 from stackfix.errors import BadInput, Unreachable
 from stackfix.plan.records import InstallWheel
 from stackfix.sync.installed import headers

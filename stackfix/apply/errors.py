@@ -119,4 +119,7 @@ class ChangedSince(PathsDiffer):
 
     reference = "changed-since-repair"
     said = "was changed after the repair"
-    hint = "nothing was undone; look at these; `stackfix undo --force` keeps what was changed aside"
+    command = "stackfix undo"
+
+    def next_step(self) -> str:
+        return f"nothing was undone; look at these; `{self.command} --force` keeps what was changed aside"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +49,8 @@ def locked(tree: Tree) -> Iterator[None]:
 def acquire(tree: Tree, me: Owner) -> None:
     """Takes the lock. Raises Busy, or OSError, and then leaves nothing behind."""
     for _ in range(TRIES):
-        make_store(tree)
         try:
+            make_store(tree)
             with tree.folder(STORE) as folder:
                 take(tree, folder, me)
                 clear_remains(folder, me)
@@ -185,15 +186,20 @@ def holder(tree: Tree) -> Owner | None:
 def is_store(tree: Tree) -> bool:
     """Whether `.stackfix` is a folder that only we can write."""
     found = tree.status(STORE)
-    return found is not None and tree.is_folder(STORE) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return found is not None and is_ours_alone(found)
+
+
+def is_ours_alone(found: os.stat_result) -> bool:
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def make_store(tree: Tree) -> None:
-    """Makes `.stackfix`. Raises CannotWrite where something else has that name."""
+    """Makes `.stackfix`. Raises CannotWrite where something else has that name, Again where it went meanwhile."""
     with contextlib.suppress(FileExistsError):
         syscalls.make_folder(STORE, folder=tree.descriptor, mode=0o700)
-    if not tree.exists(STORE):
+    found = tree.status(STORE)          # once: the last owner may remove it at any moment
+    if found is None:
         raise Again
-    if not is_store(tree):
+    if not is_ours_alone(found):
         raise CannotWrite(f"{tree.prefix}/{STORE}", "is not a folder that only we can write",
                           "look at what it is, and move it away")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 
+from stackfix.apply.caches import caches_of
 from stackfix.apply.journal_records import Move
 from stackfix.apply.nodes import node_at
 from stackfix.apply.tree import Tree, join
-from stackfix.apply.work import aside_moves, caches_of, place_move
+from stackfix.apply.work import aside_moves, place_move
 
 
 def merge_moves(tree: Tree, home: str, stage: str, first: int) -> tuple[Move, ...]:

@@ -39,15 +39,20 @@ def move_names(tree: Tree, source: str, destination: str) -> None:
     """Moves all that is in a folder into another one, which gets its mode, owner and times; then the folder goes."""
     for name in tree.names(source):
         move(tree, join(source, name), join(destination, name), merge=True, expand=lambda: None)
-    with tree.folder(source) as old, tree.folder(destination) as new:
-        like = os.fstat(old)
-        with contextlib.suppress(PermissionError):      # only root can give a folder away
-            os.chown(new, like.st_uid, like.st_gid)
-        syscalls.set_mode(new, stat.S_IMODE(like.st_mode))
-        syscalls.set_times(new, accessed=like.st_atime_ns, modified=like.st_mtime_ns)
+    like(tree, source, destination)
     parent, name = split(source)
     with tree.folder(parent) as folder:
         syscalls.remove_folder(name, folder=folder)
+
+
+def like(tree: Tree, source: str, destination: str) -> None:
+    """Gives a folder the mode, owner and times of another one. Raises OSError."""
+    with tree.folder(source) as old, tree.folder(destination) as new:
+        found = os.fstat(old)
+        with contextlib.suppress(PermissionError):      # only root can give a folder away
+            os.chown(new, found.st_uid, found.st_gid)
+        syscalls.set_mode(new, stat.S_IMODE(found.st_mode))
+        syscalls.set_times(new, accessed=found.st_atime_ns, modified=found.st_mtime_ns)
 
 
 def make_folders(tree: Tree, path: str, *, mode: int = 0o777) -> None:
@@ -73,6 +78,17 @@ def remove(tree: Tree, path: str) -> None:
     parent, name = split(path)
     with tree.folder(parent) as folder:
         remove_at(folder, name)
+
+
+def remove_if_empty(tree: Tree, path: str) -> None:
+    """Deletes a folder where nothing is in it. Raises OSError."""
+    parent, name = split(path)
+    with tree.folder(parent) as folder:
+        try:
+            syscalls.remove_folder(name, folder=folder)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
 
 
 def remove_at(folder: int, name: str) -> None:

@@ -48,6 +48,8 @@ class Undone:
     removed: tuple[str, ...]        # paths that it had brought in
     restored: tuple[str, ...]       # paths that are there again
     kept: tuple[Kept, ...]          # with force: what was changed since, and lies there now
+    gone: tuple[str, ...] = ()      # paths that it had brought in, and that somebody else had taken away already
+    left: tuple[str, ...] = ()      # folders that it had made, and that stay, for others have something in them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

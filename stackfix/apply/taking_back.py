@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from stackfix.apply.errors import ChangedSince, NotTakenBack
-from stackfix.apply.expected import differences
+from stackfix.apply.expected import Before, since, topmost
 from stackfix.apply.journal import Journal
 from stackfix.apply.journal_records import Undoing
 from stackfix.apply.lock import STORE
@@ -12,7 +14,16 @@ from stackfix.apply.moves import make_folders, move
 from stackfix.apply.records import Kept, Undone
 from stackfix.apply.store import CHANGED, Recorded, discard
 from stackfix.apply.tree import Tree, join, split
-from stackfix.apply.work import Work
+from stackfix.apply.work import Work, free_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedBack:
+    """What is to be told of the paths of a transaction."""
+
+    kept: tuple[Kept, ...] = ()     # what was set apart, for it was changed since
+    gone: tuple[str, ...] = ()      # what somebody had taken away already
+    left: tuple[str, ...] = ()      # folders that were brought in and in which others have something now
 
 
 def taken_back(tree: Tree, found: Recorded, *, forced: bool) -> Undone:
@@ -22,38 +33,47 @@ def taken_back(tree: Tree, found: Recorded, *, forced: bool) -> Undone:
     NotTakenBack where it cannot be finished; all copies are still there, and it can be tried again.
     """
     forced = forced or (found.undoing is not None and found.undoing.forced)
-    kept: tuple[Kept, ...] = ()
+    done = MovedBack()
     if found.lines:
         journal = Journal(tree, found.home)
         try:
-            kept = move_back(tree, found, journal, forced=forced)
+            done = move_back(tree, found, journal, forced=forced)
         finally:
             journal.close()
     discard(tree, found)
-    return Undone(prefix=tree.prefix, number=found.number, actions=found.actions, removed=found.made,
-                  restored=tuple(each.path for each in found.kept), kept=kept)
+    return Undone(prefix=tree.prefix, number=found.number, actions=found.actions,
+                  removed=tuple(path for path in found.made if path not in (*done.gone, *done.left)),
+                  restored=tuple(each.path for each in found.kept), kept=done.kept, gone=done.gone, left=done.left)
 
 
-def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) -> tuple[Kept, ...]:
-    """What was kept apart; all moves are taken back. Raises as `taken_back` does."""
+def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) -> MovedBack:
+    """All moves are taken back. Raises as `taken_back` does."""
     work = Work(tree, found, journal)
     made = [each for each in found.moves if work.is_made(each)]
-    differ = differences(tree, [each for each in made if each.store not in found.expanded])
-    if differ and not forced:
-        raise ChangedSince(tree.prefix, differ)
+    before = Before(tree, found.home, made)
+    now = since(tree, before, made)
+    if now.differences and not forced:
+        raise ChangedSince(tree.prefix, now.differences)
     for folder in {split(each.path)[0] for each in made}:
         if tree.is_folder(folder):
             must_be_writable(tree, folder)
+    new = [path for path in folders_of(found) if before.copy_of(path) is None]
     announce(found, journal, forced=forced)
     try:
-        kept = set_apart(tree, found, [path for path, _ in differ])
-        work.take_back(forced=forced)
+        kept = set_apart(tree, found, [path for path, _ in now.differences])
+        work.take_back()
     except OSError as error:
         raise not_taken_back(tree, found, error.strerror or str(error)) from error
     left = [each for each in found.moves if each.kind == "aside" and tree.exists(work.store_of(each))]
     if left:
         raise not_taken_back(tree, found, f"{left[0].path} is not back")
-    return kept
+    return MovedBack(kept=kept, gone=now.gone, left=tuple(topmost(path for path in new if tree.is_folder(path))))
+
+
+def folders_of(found: Recorded) -> set[str]:
+    """The folders that it has brought in."""
+    return {join(each.path, entry.path) for each in found.moves for entry in each.entries
+            if entry.node.kind == "folder"}
 
 
 def announce(found: Recorded, journal: Journal, *, forced: bool) -> None:
@@ -71,8 +91,7 @@ def announce(found: Recorded, journal: Journal, *, forced: bool) -> None:
 def set_apart(tree: Tree, found: Recorded, paths: list[str]) -> tuple[Kept, ...]:
     """Moves what was changed since away, so that nothing of it is lost with what we brought. Raises OSError."""
     kept = []
-    folders = {join(each.path, entry.path) for each in found.moves for entry in each.entries
-               if entry.node.kind == "folder"}
+    folders = folders_of(found)
     for path in paths:
         if not tree.exists(path) or (tree.is_folder(path) and path in folders):
             continue            # a folder of ours with another mode goes as it is
@@ -81,12 +100,6 @@ def set_apart(tree: Tree, found: Recorded, paths: list[str]) -> tuple[Kept, ...]
         move(tree, path, copy, merge=False, expand=lambda: None)
         kept.append(Kept(path=path, copy=copy))
     return tuple(kept)
-
-
-def free_name(tree: Tree, path: str) -> str:
-    """`path`, or with a number where an earlier undo has kept something under it."""
-    names = (path, *(f"{path}.{number}" for number in range(1, 1000)))
-    return next((name for name in names if not tree.exists(name)), path)
 
 
 def not_taken_back(tree: Tree, found: Recorded, reason: str) -> NotTakenBack:

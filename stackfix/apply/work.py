@@ -6,18 +6,20 @@ what was brought in is not there any more.
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import os
 from collections.abc import Iterable, Iterator
 
+from stackfix.apply.caches import CACHE, added_to, caches_of, is_cache, is_derived, remove_caches_of
 from stackfix.apply.journal import Journal
 from stackfix.apply.journal_records import Doing, Expanded, Move
 from stackfix.apply.lock import STORE
-from stackfix.apply.moves import make_folders, move, remove, sync_folders
-from stackfix.apply.nodes import entries_at
+from stackfix.apply.moves import like, make_folders, move, remove, remove_if_empty, sync_folders
+from stackfix.apply.nodes import entries_at, node_at
 from stackfix.apply.store import Recorded
 from stackfix.apply.tree import Tree, is_below, join, split, suffix_of
 
-CACHE = "__pycache__"
+OVER = "over"                   # in a transaction's folder: what an undo took out name by name
 
 
 class Work:
@@ -47,15 +49,14 @@ class Work:
             touched |= {split(store)[0], split(path)[0]}
         sync_folders(self.tree, touched)
 
-    def take_back(self, *, forced: bool) -> None:
+    def take_back(self) -> None:
         """Takes all moves back, the last one first. Raises OSError; what was not yet taken back stays as it is."""
         touched = set[str]()
         for each in reversed(self.moves):
             if each.kind == "place":
-                self._bring_out(each, forced=forced)
+                self._bring_out(each)
             elif self.tree.exists(self.store_of(each)):
-                self._remove_cache_in_the_way(each.path)
-                self._move(each, self.store_of(each), each.path)
+                self._put_back(each, self.store_of(each), each.path)
             touched |= {split(self.store_of(each))[0], split(each.path)[0]}
         sync_folders(self.tree, touched)
 
@@ -77,45 +78,60 @@ class Work:
 
         move(self.tree, source, destination, merge=each.store in self._expanded, expand=expand)
 
-    def _bring_out(self, each: Move, *, forced: bool) -> None:
+    def _bring_out(self, each: Move) -> None:
+        """Takes what we brought in out again; what others put into a folder of ours stays in it."""
         if not self.is_made(each):
             return
-        self._remove_caches_of(each)
-        if not forced or self.tree.exists(each.path):   # else somebody removed it, or it was set apart as changed
-            make_folders(self.tree, split(self.store_of(each))[0], mode=0o700)
-            self._move(each, each.path, self.store_of(each))
-
-    def _remove_caches_of(self, each: Move) -> None:
-        """Deletes the compiled form, beside it, of a module that we had brought in."""
-        if suffix_of(each.path) != ".py":
+        remove_caches_of(self.tree, each.path, folder_too=not each.cached)
+        if not self.tree.exists(each.path):     # somebody removed it, or it was set apart as changed
             return
-        for path in caches_of(self.tree, each.path):
-            remove(self.tree, path)
-        folder = join(split(each.path)[0], CACHE)
-        if not each.cached and self.tree.is_folder(folder):
-            with contextlib.suppress(OSError):      # not empty: somebody else's
-                if not self.tree.names(folder):
-                    remove(self.tree, folder)
+        ours = {join(each.path, entry.path): entry.node for entry in each.entries}
+        folders = [path for path, node in ours.items() if node.kind == "folder" and self.tree.is_folder(path)]
+        if any(added_to(self.tree, folder, ours) for folder in folders):
+            for path in reversed(ours):
+                self._bring_out_one(path)
+            return
+        make_folders(self.tree, split(self.store_of(each))[0], mode=0o700)
+        self._move(each, each.path, self.store_of(each))
 
-    def _remove_cache_in_the_way(self, path: str) -> None:
+    def _bring_out_one(self, path: str) -> None:
+        """One name of a folder that others use, too; a folder goes where nothing is left in it."""
+        if not self.tree.is_folder(path):
+            remove_caches_of(self.tree, path, folder_too=True)
+            self._take_out(path)
+            return
+        if self.tree.names(path) == [CACHE] and is_derived(self.tree, join(path, CACHE)):
+            remove(self.tree, join(path, CACHE))
+        remove_if_empty(self.tree, path)
+
+    def _take_out(self, path: str) -> None:
+        if self.tree.exists(path):
+            place = free_name(self.tree, join(self.home, OVER, path))
+            make_folders(self.tree, split(place)[0], mode=0o700)
+            move(self.tree, path, place, merge=False, expand=lambda: None)
+
+    def _put_back(self, each: Move, store: str, path: str) -> None:
+        """Moves what was set aside to its place; what is there again as it was goes, a folder takes it in."""
+        if self.tree.is_folder(store) and self.tree.is_folder(path):
+            for name in self.tree.names(store):
+                self._put_back(each, join(store, name), join(path, name))
+            like(self.tree, store, path)
+            remove_if_empty(self.tree, store)
+            return
         if is_cache(path) and self.tree.exists(path):
             remove(self.tree, path)
+        elif self.tree.exists(path):
+            if node_at(self.tree, path) != node_at(self.tree, store):       # put there after we had looked
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            self._take_out(path)
+        make_folders(self.tree, split(path)[0])
+        self._move(each, store, path)
 
 
-def is_cache(path: str) -> bool:
-    """Whether this is the compiled form of a module: made anew by any Python, so nobody's work."""
-    return split(path)[0].rpartition("/")[2] == CACHE and suffix_of(path) == ".pyc"
-
-
-def caches_of(tree: Tree, path: str) -> tuple[str, ...]:
-    """The compiled forms of the module at `path` that lie beside it."""
-    parent, name = split(path)
-    folder = join(parent, CACHE)
-    if suffix_of(name) != ".py" or not tree.is_folder(folder):
-        return ()
-    start = f"{name.removesuffix('.py')}."
-    return tuple(join(folder, each) for each in tree.names(folder)
-                 if each.startswith(start) and each.endswith(".pyc") and each[len(start):].count(".") <= 2)
+def free_name(tree: Tree, path: str) -> str:
+    """`path`, or with a number where something lies there already."""
+    names = (path, *(f"{path}.{number}" for number in range(1, 1000)))
+    return next((name for name in names if not tree.exists(name)), path)
 
 
 def place_move(tree: Tree, home: str, store: str, path: str) -> Move:

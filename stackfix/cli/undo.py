@@ -57,6 +57,8 @@ def show_list(prefix: str, common: CommonOptions) -> None:
 
 def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool) -> None:
     """Takes back, and tells it. What was taken back before an error is told, too."""
+    from stackfix.apply.errors import ChangedSince
+    from stackfix.cli.repair_planning import undo_command
     from stackfix.cli.repair_telling import print_lines, tell_manner
     from stackfix.report.printable import printable
     from stackfix.report.repair_ended import undone_lines
@@ -65,7 +67,9 @@ def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool)
     done: list[Undone] = []
     try:
         take_back_into(done, prefix, whole=whole, force=force)
-    except StackfixError:
+    except StackfixError as error:
+        if isinstance(error, ChangedSince):
+            error.command = undo_command(prefix) + " --all" * whole
         if not common.as_json:
             print_lines(undone_lines(done, tell_manner(common)))
         raise
