@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.situation import View
 from stackfix.inspect.driver import parse_smi
 from stackfix.inspect.fatbin import read_gpu_archs
 from stackfix.inspect.machine_driver import merged, read_gpus
@@ -58,12 +59,17 @@ def smi(name: str, capability: str, mig: str = "[N/A]") -> str:
     return f"0000{BUS}, GPU-6f1c7d8e-0000-0000-0000-000000000001, {capability}, {mig}, {name}\n"
 
 
-def on_machine(world: World, said: str, *, nodes: Sequence[str] = NODES, **machine: Any) -> Judged:
-    """All that is said of the tree if it is the running machine, and nvidia-smi says this."""
+def machine(world: World, said: str, *, nodes: Sequence[str] = NODES, **facts: Any) -> View:
+    """The tree as if it is the running machine, and nvidia-smi says this."""
     root = Root(str(world.folder))
     gpus = merged(tuple(read_gpus(root)), parse_smi(said))
-    view = replace(running(world.view(load_libraries()), *gpus, nodes=nodes, **machine),
+    return replace(running(world.view(load_libraries()), *gpus, nodes=nodes, **facts),
                    archs=lambda path: read_gpu_archs(path, root))
+
+
+def on_machine(world: World, said: str, *, nodes: Sequence[str] = NODES, **facts: Any) -> Judged:
+    """All that is said of that machine."""
+    view = machine(world, said, nodes=nodes, **facts)
     diagnosis = diagnose(view)
     document = check_document(diagnosis, view.environment, view.machine, projects=frozenset(), root=None)
     failed = any(each.severity == "error" for each in diagnosis.findings)
