@@ -15,9 +15,9 @@ from stackfix.cli.repairing_download import fetch_file
 from stackfix.cli.repairing_nearest import nearest
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
-from stackfix.plan.install_choice import Offers, Wanted
+from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
-from stackfix.resolve.records import LockedPackage, Target
+from stackfix.resolve.records import LockedPackage, ProjectPage, Target
 from stackfix.resolve.target import MACHINES, TargetView
 from stackfix.sources.records import IndexFile
 
@@ -83,7 +83,7 @@ class IndexChoices:
             try:
                 wheels = list(self._wheels(each, target))
             except StackfixError as error:
-                return Offers(reason=error.what())
+                return Offers(reason=error.what(), unreached=unreached_by(error))
             if not wheels:
                 has = f"CPython {target.target.python} on {target.target.platform} with glibc {target.target.glibc}"
                 return Offers(reason=f"there is no wheel of {each.project}{each.specifier} for {has}")
@@ -105,7 +105,7 @@ class IndexChoices:
             yield tuple(self._locked_wheel(package, own.why) for package in each)
 
     def _locked_wheel(self, package: LockedPackage, why: str) -> InstallWheel:
-        return replace(self._wheel(package.name, package.files[0], direct=package.direct), why=why)
+        return replace(self.wheel(package.name, package.files[0], direct=package.direct), why=why)
 
     def _asking(self, target: TargetView) -> Asking:
         from stackfix.cli.repairing_stack import Asking
@@ -119,6 +119,10 @@ class IndexChoices:
         return fetch_file(file, self._opened_index().transport, self._common.cache_dir, self._bars.download,
                           offline=self._common.offline)
 
+    def page(self, project: str) -> ProjectPage:
+        """What the index has of a project. Raises NoSuchProject, Unreachable."""
+        return self._opened_index().page(project)
+
     def _stack(self, wanted: Wanted, target: TargetView) -> Offers:
         """Another torch with all that it lacks here, in one set."""
         from stackfix.cli.repairing_stack import packages_for
@@ -126,7 +130,7 @@ class IndexChoices:
         try:
             packages = tuple(packages_for(self._asking(target), wanted))
         except StackfixError as error:
-            return Offers(reason=error.what())
+            return Offers(reason=error.what(), unreached=unreached_by(error))
         why = f"as `stackfix lock --torch {wanted.specifier.lstrip('=')} --cuda {wanted.cuda}` chooses it"
         return Offers(sets=(tuple(self._locked_wheel(each, why) for each in packages),))
 
@@ -134,14 +138,14 @@ class IndexChoices:
         if wanted.project == FLASH:
             yield from self._flash_attn(wanted, target)
             return
-        page = self._opened_index().page(wanted.project)
+        page = self.page(wanted.project)
         for version in nearest(page.version_strings(), wanted):
             fitting = [(rank, each) for each in page.files(version)
                        if each.is_wheel and each.sha256 is not None and each.yanked is None
                        and target.takes_python(each.requires_python)
                        and (rank := target.rank(each.filename)) is not None]
             if fitting:
-                yield self._wheel(wanted.project, min(fitting, key=lambda each: each[0])[1])
+                yield self.wheel(wanted.project, min(fitting, key=lambda each: each[0])[1])
 
     def _flash_attn(self, wanted: Wanted, target: TargetView) -> Iterator[InstallWheel]:
         """Of the release source: wheels built for the installed torch, whose address and hash the matrix has."""
@@ -162,9 +166,9 @@ class IndexChoices:
                     project=FLASH, filename=row.file, version=version, sha256=row.sha256, requires_python=None,
                     url=f"{base}/v{version}/{row.file.replace('+', '%2B')}", yanked=None, size=None, upload_time=None,
                     core_metadata=None, index=base)
-                yield self._wheel(FLASH, file, direct=True)
+                yield self.wheel(FLASH, file, direct=True)
 
-    def _wheel(self, project: str, file: IndexFile, *, direct: bool = False) -> InstallWheel:
+    def wheel(self, project: str, file: IndexFile, *, direct: bool = False) -> InstallWheel:
         """The record of a file."""
         environment = self._view.environment
         here = [each for each in environment.distributions
