@@ -50,3 +50,34 @@ def pylock_name(suffix: str) -> str:
 def constraints_name(suffix: str) -> str:
     """`constraints-train.txt`."""
     return f"constraints-{suffix}.txt" if suffix else "constraints.txt"
+
+
+def prefix_of(name: str | None, part: str | None) -> str:
+    """What stands before the name of a conda file: `` or `train.` or `cp311.` or `train-cp311.`."""
+    words = "-".join(word for word in (name, part) if word)
+    return f"{words}." if words else ""
+
+
+def python_tag(target: Target) -> str:
+    """`cp311`."""
+    return f"cp{target.python.replace('.', '')}"
+
+
+def conda_lock_name(name: str | None, python: str | None = None) -> str:
+    """`train.conda-lock.yml`; one file a Python: `train-cp311.conda-lock.yml`."""
+    return f"{prefix_of(name, python)}conda-lock.yml"
+
+
+def explicit_name(name: str | None, platform: str, python: str | None = None) -> str:
+    """`train.conda-linux-64.lock`."""
+    return f"{prefix_of(name, python)}conda-{platform}.lock"
+
+
+def pixi_name(name: str | None) -> str:
+    """`train.pixi.lock`: one file holds all targets."""
+    return f"{prefix_of(name, None)}pixi.lock"
+
+
+def environment_name(suffix: str) -> str:
+    """`environment-train.yml`."""
+    return f"environment-{suffix}.yml" if suffix else "environment.yml"
