@@ -47,6 +47,7 @@ ALLOWED: dict[str, frozenset[str]] = {
                          "abi.fit_minors",
                          "diagnose.finding_records", "inspect.machine_records", "inspect.environment_records",
                          "inspect.fatbin_records", "plan.records", "apply.records", "verify.records"}),
+    "snapshot": frozenset({"matrix.load", "matrix.toml_files", "matrix.toml_text", "sources"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records", "write.records"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage

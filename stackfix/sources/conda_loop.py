@@ -1,0 +1,30 @@
+"""Runs what py-rattler does asynchronously, to its end."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Coroutine
+from functools import cache
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+_LEAVE = 0.05                       # seconds; a hundred times what a thread of py-rattler takes to let go
+
+
+def run(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """What `work` comes to."""
+    import asyncio
+
+    _let_threads_leave()
+    return asyncio.run(work)
+
+
+@cache
+def _let_threads_leave() -> None:
+    """See to it that Python does not end under py-rattler's threads.
+
+    The thread that brings an answer is still inside Python for a moment after the answer is there; if Python ends in
+    that moment, the process dies of a signal (seen with py-rattler 0.28, one run in four that ended at once).
+    """
+    atexit.register(time.sleep, _LEAVE)
