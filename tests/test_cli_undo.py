@@ -96,6 +96,75 @@ def test_the_repairs_are_listed_the_last_one_first(prefix: Path, say: Say) -> No
     assert tree_of(prefix) == before
 
 
+def lose_journal(prefix: Path, number: str, how: str) -> None:
+    home = prefix / ".stackfix" / number
+    if how == "no journal":
+        (home / "journal").unlink()
+    elif how == "an empty journal":
+        (home / "journal").write_text("")
+    else:
+        (home / "journal").write_text("not JSON\n")
+
+
+@pytest.mark.parametrize("how", ["no journal", "an empty journal", "no lines"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_repair_that_cannot_be_read_is_named_and_nothing_of_it_is_lost(how: str, number: int, prefix: Path,
+                                                                         say: Say) -> None:
+    (prefix / "lib" / "one").write_text("mine")
+    apply(prefix, SetAside(path="lib/one"), WriteFile(path="lib/ours", text="1"))
+    apply(prefix, WriteFile(path="lib/two", text="2"), SetAside(path="lib/ours"))
+    lose_journal(prefix, f"000{number}", how)
+    before = tree_of(prefix)
+    said = say("undo", "--prefix", prefix, "--list")
+    assert said.status == 3, said
+    assert f"repair {number} cannot be read: " in said.out
+    assert f"  hint: what it had moved aside is in .stackfix/000{number}/kept, under its own path: put " in said.out
+    assert f"repair {3 - number} of " in said.out
+    document = say("undo", "--prefix", prefix, "--list", "--json").json
+    assert [each["repair"] for each in document["unreadable"]] == [number]
+    assert [each["repair"] for each in document["repairs"]] == [3 - number]
+    assert tree_of(prefix) == before
+    said = say("undo", "--prefix", prefix, "--all")
+    assert (said.status, said.out.count("taken back: ")) == (3, 2 - number), said      # the damaged one stops it
+    assert f".stackfix/000{number}/journal" in said.err
+    assert (prefix / ".stackfix" / f"000{number}" / "kept").is_dir()
+
+
+def test_a_number_without_anything_in_it_is_named_too(prefix: Path, say: Say) -> None:
+    first = tree_of(prefix)
+    (prefix / ".stackfix" / "0001").mkdir(parents=True, mode=0o700)
+    (prefix / ".stackfix").chmod(0o700)
+    said = say("undo", "--prefix", prefix, "--list")
+    assert said.status == 0, said
+    assert said.err.startswith(f"unfinished: an earlier change of {prefix} was stopped while preparing\n")
+    (prefix / ".stackfix" / "0001").rename(prefix / "0001")
+    apply(prefix, WriteFile(path="lib/two", text="2"))
+    (prefix / ".stackfix" / "0001").rename(prefix / ".stackfix" / "0002")
+    (prefix / "0001").rename(prefix / ".stackfix" / "0001")
+    said = say("undo", "--prefix", prefix, "--list")
+    assert said.status == 3, said
+    assert "repair 1 cannot be read: .stackfix/0001 has no journal, and later ones are there\n" in said.out
+    said = say("undo", "--prefix", prefix, "--all")
+    assert (said.status, said.out.count("taken back: ")) == (0, 2), said
+    assert {**tree_of(prefix), ".": 0} == {**first, ".": 0}
+
+
+@pytest.mark.parametrize("what", ["file", "link", "link to nowhere"])
+@pytest.mark.parametrize("words", [(), ("--list",), ("--all",)], ids=str)
+def test_a_store_that_is_no_folder_is_named(what: str, words: tuple[str, ...], prefix: Path, say: Say) -> None:
+    store = prefix / ".stackfix"
+    if what == "file":
+        store.write_text("mine")
+    else:
+        store.symlink_to(prefix / ("lib" if what == "link" else "nowhere"))
+    before = tree_of(prefix)
+    said = say("undo", "--prefix", prefix, *words)
+    assert (said.status, said.out) == (3, "")
+    assert said.err == (f"error: {store}: is a {what.partition(' ')[0]}, and no folder of repairs: stackfix makes "
+                        "none\nhint: look at what it is, and move it away\n")
+    assert tree_of(prefix) == before
+
+
 def test_nothing_to_undo_is_no_error(prefix: Path, say: Say) -> None:
     before = tree_of(prefix)
     for words in ((), ("--all",)):

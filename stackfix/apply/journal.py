@@ -110,5 +110,7 @@ def check_place(path: str, store: str) -> None:
 
 
 def damaged(tree: Tree, path: str, reason: str) -> JournalDamaged:
+    home = path.rpartition("/")[0]
     return JournalDamaged(f"{tree.prefix}/{path}", reason,
-                          f"what it had moved aside is in {os.path.dirname(path)}/kept, under its own path")  # noqa: PTH120
+                          f"what it had moved aside is in {home}/kept, under its own path: put back what you need, "
+                          f"then delete {home}")

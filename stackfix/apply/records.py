@@ -70,6 +70,16 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """One of which nobody can tell what it did."""
+
+    number: int
+    folder: str
+    reason: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """One that is finished and can be undone; the last one first."""
 

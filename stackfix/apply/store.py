@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
+import stat
 from dataclasses import dataclass
 
 from stackfix.apply import syscalls
 from stackfix.apply.errors import CannotWrite
-from stackfix.apply.journal import read_journal
+from stackfix.apply.journal import NAME as JOURNAL
+from stackfix.apply.journal import damaged, read_journal
 from stackfix.apply.journal_records import Begin, Committed, Doing, Expanded, Line, Move, Staged, Undoing
 from stackfix.apply.lock import STORE
 from stackfix.apply.moves import remove, sync_folders
@@ -17,6 +19,7 @@ from stackfix.apply.records import Kept
 from stackfix.apply.tree import Tree, join
 
 NUMBER = re.compile(r"[0-9]{4,9}")
+KEPT, NEW = "kept", "new"       # in a transaction's folder
 TRASH = "trash-"                # a transaction that is over, while its folder is deleted
 CHANGED = "changed-"            # what a forced undo found changed; stays until somebody deletes it
 
@@ -81,8 +84,15 @@ class Recorded:
 
 def names_in_store(tree: Tree) -> list[str]:
     """Names in `.stackfix`; none where there is no such folder. Raises CannotWrite for one that is not ours to read."""
+    found = tree.status(STORE)
+    if found is not None and not stat.S_ISDIR(found.st_mode):
+        what = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+        raise CannotWrite(f"{tree.prefix}/{STORE}", f"is {what}, and no folder of repairs: stackfix makes none",
+                          "look at what it is, and move it away")
     try:
-        return tree.names(STORE) if tree.exists(STORE) else []
+        return tree.names(STORE) if found is not None else []
+    except FileNotFoundError:           # the last owner removed it meanwhile
+        return []
     except OSError as error:
         raise CannotWrite(f"{tree.prefix}/{STORE}", f"cannot be read: {error.strerror}",
                           "run as the user who owns the environment") from error
@@ -96,7 +106,10 @@ def numbers(tree: Tree) -> list[int]:
 def load(tree: Tree, number: int) -> Recorded:
     """One transaction. Raises JournalDamaged."""
     home = home_of(number)
-    return Recorded(number=number, home=home, lines=read_journal(tree, home))
+    lines = read_journal(tree, home)
+    if not lines and any(tree.is_folder(join(home, name)) for name in (KEPT, NEW)):     # made after the first line only
+        raise damaged(tree, join(home, JOURNAL), "is gone or empty, and the change had begun")
+    return Recorded(number=number, home=home, lines=lines)
 
 
 def last(tree: Tree) -> Recorded | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from stackfix.apply.errors import NothingToUndo
+from stackfix.apply.errors import JournalDamaged, NothingToUndo
 from stackfix.apply.lock import locked
 from stackfix.apply.managed import must_be_ours
-from stackfix.apply.records import Transaction, Undone
-from stackfix.apply.store import clear_trash, last, load, numbers
+from stackfix.apply.records import Transaction, Undone, Unreadable
+from stackfix.apply.store import Recorded, clear_trash, home_of, last, load, numbers
 from stackfix.apply.taking_back import taken_back
 from stackfix.apply.transaction import must_be_finished, readable
 from stackfix.apply.tree import Tree
@@ -38,16 +38,44 @@ def undo(prefix: Prefix, *, forced: bool = False) -> Undone:
 def undo_all(prefix: Prefix, *, forced: bool = False) -> tuple[Undone, ...]:
     """All transactions, taken back from the last to the first. Raises as `undo` does."""
     done = [undo(prefix, forced=forced)]
-    while transactions(prefix):
+    while transactions(prefix) or unreadable(prefix):
         done.append(undo(prefix, forced=forced))
     return tuple(done)
 
 
 def transactions(prefix: Prefix) -> tuple[Transaction, ...]:
-    """The finished transactions, the last one first. Changes nothing."""
+    """The finished transactions, the last one first, without those that cannot be read. Changes nothing."""
     with Tree(prefix) as tree, readable(tree):
-        found = [load(tree, number) for number in reversed(numbers(tree))]
         return tuple(
             Transaction(number=each.number, folder=each.home, started=each.begin.started, actions=each.actions,
                         kept=each.kept, made=each.made)
-            for each in found if each.begin is not None and each.state == "committed")
+            for each in loaded(tree) if isinstance(each, Recorded) and each.begin and each.state == "committed")
+
+
+def unreadable(prefix: Prefix) -> tuple[Unreadable, ...]:
+    """What of the transactions cannot be told, the last one first; one that `pending` tells is not among them."""
+    with Tree(prefix) as tree, readable(tree):
+        found = loaded(tree)
+        unfinished = next(iter(found), None)
+        return tuple(unreadable_of(each) for each in found if isinstance(each, Unreadable)
+                     or (each.state != "committed" and each is not unfinished))
+
+
+def loaded(tree: Tree) -> list[Recorded | Unreadable]:
+    """All transactions, the last one first."""
+    found: list[Recorded | Unreadable] = []
+    for number in reversed(numbers(tree)):
+        try:
+            found.append(load(tree, number))
+        except JournalDamaged as error:
+            found.append(Unreadable(number=number, folder=home_of(number), reason=error.what(), hint=error.next_step()))
+    return found
+
+
+def unreadable_of(each: Recorded | Unreadable) -> Unreadable:
+    """Also one that was stopped, though later ones are there: stackfix leaves none such."""
+    if isinstance(each, Unreadable):
+        return each
+    reason = f"was stopped while {each.state}" if each.lines else "has no journal"
+    return Unreadable(number=each.number, folder=each.home, reason=f"{each.home} {reason}, and later ones are there",
+                      hint="undo the later ones first")

@@ -12,6 +12,8 @@ from stackfix.errors import BadInput, StackfixError
 if TYPE_CHECKING:
     from stackfix.apply.records import Undone
 
+UNREADABLE = 3          # exit status
+
 
 @click.command("undo")
 @click.option("--prefix", metavar="DIR", help="The environment; else VIRTUAL_ENV, CONDA_PREFIX, this interpreter.")
@@ -32,27 +34,32 @@ def command(prefix: str | None, python: str | None, whole: bool, listing: bool, 
         raise BadInput("--list", "only says which repairs there are", "leave --all and --force out")
     place = prefix_of(asked_of(prefix, python))
     if listing:
-        show_list(place, common)
-    else:
-        show_undone(place, common, whole=whole, force=force)
+        return show_list(place, common)
+    show_undone(place, common, whole=whole, force=force)
     return 0
 
 
-def show_list(prefix: str, common: CommonOptions) -> None:
-    """The repairs, on stdout."""
-    from stackfix.apply.undo import transactions
+def show_list(prefix: str, common: CommonOptions) -> int:
+    """The repairs, on stdout, and the exit status: 3 where one cannot be read."""
+    from stackfix.apply.errors import JournalDamaged
+    from stackfix.apply.undo import transactions, unreadable
     from stackfix.cli.repair_telling import print_lines, tell_manner
     from stackfix.cli.repair_unfinished import tell_pending, unfinished
     from stackfix.report.repair_ended import transaction_lines
     from stackfix.report.repair_json import transactions_document
 
-    found, stopped = transactions(prefix), unfinished(prefix)
+    found, lost = transactions(prefix), unreadable(prefix)
+    try:
+        stopped = unfinished(prefix)
+    except JournalDamaged:              # it is among the lost
+        stopped = None
     if common.as_json:
-        show_json(transactions_document(prefix, found, stopped))
-        return
-    if stopped is not None:
-        tell_pending(stopped, verbose=bool(common.verbose))
-    print_lines(transaction_lines(prefix, found, tell_manner(common)))
+        show_json(transactions_document(prefix, found, stopped, lost))
+    else:
+        if stopped is not None:
+            tell_pending(stopped, verbose=bool(common.verbose))
+        print_lines(transaction_lines(prefix, found, tell_manner(common), lost))
+    return UNREADABLE if lost else 0
 
 
 def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool) -> None:
@@ -82,24 +89,25 @@ def show_undone(prefix: str, common: CommonOptions, *, whole: bool, force: bool)
 
 
 def take_back_into(done: list[Undone], prefix: str, *, whole: bool, force: bool) -> None:
-    """The unfinished repair, else the last one, else remains of a killed run; with `whole` then all that are left.
+    """The last repair, or all of them, into `done`; nothing where there is none. Raises as apply.undo does."""
+    one = take_back_one(prefix, force=force)
+    while one is not None:
+        done.append(one)
+        one = take_back_one(prefix, force=force) if whole and one.number is not None else None
 
-    Nothing is done where there is nothing. Raises what else apply.undo does.
-    """
+
+def take_back_one(prefix: str, *, force: bool) -> Undone | None:
+    """The unfinished repair, else the last one, else remains of a killed run; None where there is nothing."""
     from stackfix.apply.errors import NothingToUndo
     from stackfix.apply.pending import pending, take_back
-    from stackfix.apply.undo import transactions, undo
+    from stackfix.apply.undo import undo
     from stackfix.cli.repair_unfinished import unfinished
 
     take = undo if unfinished(prefix) is None else take_back
     try:
-        done.append(take(prefix, forced=force))
+        return take(prefix, forced=force)
     except NothingToUndo:
-        if pending(prefix) is None:
-            return
-        done.append(take_back(prefix, forced=force))
-    while whole and transactions(prefix):
-        done.append(undo(prefix, forced=force))
+        return take_back(prefix, forced=force) if pending(prefix) is not None else None
 
 
 def show_json(document: dict[str, Any]) -> None:

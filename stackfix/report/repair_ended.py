@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone
+from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone, Unreadable
 from stackfix.report.check import Manner, counted, led, title
 from stackfix.report.printable import printable
 from stackfix.report.repair_records import Verified
@@ -89,9 +89,10 @@ def paths(verb: str, found: Sequence[str], manner: Manner) -> Iterator[str]:
         yield f"  … {len(found) - len(shown)} more (-v)"
 
 
-def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner) -> Iterator[str]:
-    """The repairs that can be taken back, the last one first."""
-    if not found:
+def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner,
+                      lost: Sequence[Unreadable] = ()) -> Iterator[str]:
+    """The repairs that can be taken back, the last one first; then those that cannot be read."""
+    if not found and not lost:
         yield printable(f"no repair is recorded in {prefix}")
     for each in found:
         yield from led([(f"repair {each.number}", "bold")], printable(f" of {each.started}, kept in {each.folder}"), "",
@@ -100,6 +101,11 @@ def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner)
         if manner.verbose:
             yield from paths("made", each.made, manner)
             yield from (printable(f"  kept       {one.path}, now {one.copy}") for one in each.kept)
+    for unknown in lost:
+        told = printable(f" cannot be read: {unknown.reason}")
+        yield from led([(f"repair {unknown.number}", "bold")], told, "", manner)
+        if unknown.hint:
+            yield printable(f"  hint: {unknown.hint}")
 
 
 def pending_lines(pending: Pending, manner: Manner) -> Iterator[str]:

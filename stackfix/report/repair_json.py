@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stackfix.apply.records import Applied, Pending, Transaction, Undone
-from stackfix.plan.records import Action, Left, Node, Plan
+from stackfix.apply.records import Applied, Pending, Transaction, Undone, Unreadable
+from stackfix.plan.records import Action, Change, Left, Node, Plan
 from stackfix.report.check_json import finding_document
 from stackfix.report.probe_json import step_document
 from stackfix.report.repair_records import Refusal, Verified
@@ -40,10 +40,14 @@ def left_document(left: Left) -> dict[str, Any]:
 def action_document(action: Action) -> dict[str, Any]:
     return {
         "id": action.id, "kind": action.kind, "summary": action.summary, "cures": list(action.cures),
-        "changes": [{"path": each.path, "before": node_document(each.before), "after": node_document(each.after)}
-                    for each in action.changes],
-        "command": action.command,
+        "changes": [change_document(each) for each in action.changes], "command": action.command,
     }
+
+
+def change_document(change: Change) -> dict[str, Any]:
+    """One path; of an installation with the number of files that come, or else go, and their bytes."""
+    document = {"path": change.path, "before": node_document(change.before), "after": node_document(change.after)}
+    return document if change.files is None else {**document, "files": change.files, "bytes": change.size}
 
 
 def node_document(node: Node) -> dict[str, Any] | None:
@@ -91,9 +95,11 @@ def undone_document(prefix: str, undone: Sequence[Undone]) -> dict[str, Any]:
     } for each in undone]}
 
 
-def transactions_document(prefix: str, found: Sequence[Transaction], unfinished: Pending | None) -> dict[str, Any]:
+def transactions_document(prefix: str, found: Sequence[Transaction], unfinished: Pending | None,
+                          lost: Sequence[Unreadable]) -> dict[str, Any]:
     """What can be taken back, the last repair first; `unfinished`: one that was stopped in the middle."""
     return {"prefix": prefix, "repairs": [{
         "repair": each.number, "folder": each.folder, "started": each.started, "actions": list(each.actions),
         "made": list(each.made), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
-    } for each in found], "unfinished": asdict(unfinished) if unfinished else None}
+    } for each in found], "unfinished": asdict(unfinished) if unfinished else None, "unreadable": [
+        {"repair": each.number, "folder": each.folder, "reason": each.reason, "hint": each.hint} for each in lost]}
