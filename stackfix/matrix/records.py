@@ -139,6 +139,26 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CondaName:
+    """What one package of conda channels is to pip."""
+
+    package: str                    # "libcublas"
+    projects: tuple[str, ...]       # normalised: ("nvidia-cublas-cu11", "nvidia-cublas-cu12", "nvidia-cublas")
+    versions: str                   # "same", or "longer": one part more than the project's ("2.20.5.1" of 2.20.5)
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaNames:
+    """`matrices/conda_names.toml`: packages whose name is not that of their project. They stand apart from `Matrix`."""
+
+    stack: tuple[CondaName, ...]    # of a GPU stack; of several projects the one of its CUDA major is meant
+    other: tuple[CondaName, ...]    # all others
+    none: tuple[str, ...]           # packages that hold no metadata of the project whose name they bear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
     """One place where the package index and the matrix disagree."""
 
