@@ -40,7 +40,7 @@ def match_spec(spec: Spec) -> MatchSpec:
     from rattler.exceptions import InvalidMatchSpecError
 
     try:
-        return MatchSpec(spec.text, strict=True)
+        return MatchSpec(spec.text)
     except InvalidMatchSpecError as fault:
         raise BadInput(f"{spec.text} ({spec.origin})", f"is no conda spec: {str(fault).splitlines()[0]}") from None
 
