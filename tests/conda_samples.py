@@ -1,4 +1,4 @@
-"""Targets of conda lockfiles built by hand: every oddity of names, versions, builds and dependencies that files meet."""
+"""Targets of conda lockfiles built by hand, with the oddities of names, versions, builds and dependencies."""
 
 from __future__ import annotations
 

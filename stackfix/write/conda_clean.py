@@ -48,7 +48,7 @@ def locked_md5(record: CondaRecord) -> str:
     """The record's md5. Raises BadInput where it has none: conda-lock.yml and explicit files name packages by it."""
     if record.md5 is None or MD5.fullmatch(record.md5) is None:
         raise BadInput(record.file_name, f"its channel {record.channel} states no usable md5, so "
-                       "conda-lock.yml and explicit files cannot hold it", "pixi.lock needs sha256 alone: --format pixi")
+                       "conda-lock.yml and explicit files cannot hold it", "--format pixi needs sha256 alone")
     return record.md5
 
 

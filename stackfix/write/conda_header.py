@@ -11,7 +11,7 @@ from stackfix.write.requirements import FIRST_WORDS
 
 
 def conda_header(
-    targets: tuple[CondaTarget, ...], *, command: str, use: str, second_step: str | None = None,
+    targets: tuple[CondaTarget, ...], *, command: str, use: str, second_steps: tuple[str, ...] = (),
 ) -> list[str]:
     """Comment lines: the targets, the command, where the records come from, what differs from the pip lock."""
     lines = ["#", f"# {FIRST_WORDS} {' '.join(tag_of(target.target) for target in targets)}"]
@@ -20,9 +20,9 @@ def conda_header(
     lines += ["# by the following command:", "#", f"#    {comment_text(command)}", "#",
               "# install it:", f"#    {comment_text(use)}", "#"]
     notes = [*unique(note for target in targets for note in target_notes(target, several=len(targets) > 1))]
-    if second_step:
-        notes += [f"# second step: {second_step}",
-                  "# (built from source: install it after this file, with --no-build-isolation)"]
+    notes += [f"# second step: {name}" for name in second_steps]
+    if second_steps:
+        notes.append("# (built from source: install it after this file, with --no-build-isolation)")
     return [*lines, *notes, "#"] if notes else lines
 
 

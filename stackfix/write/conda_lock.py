@@ -18,7 +18,7 @@ from stackfix.write.yaml_text import Yaml, render_yaml
 
 def render_conda_lock(
     targets: tuple[CondaTarget, ...], *, command: str, file_name: str = "conda-lock.yml",
-    sources: tuple[str, ...] = (), second_step: str | None = None,
+    sources: tuple[str, ...] = (), second_steps: tuple[str, ...] = (),
 ) -> str:
     """The file's text: one Python, a platform each. `sources`: names of the environment files behind the hashes.
 
@@ -27,14 +27,14 @@ def render_conda_lock(
     """
     targets = tuple(sorted(targets, key=lambda target: target.target.platform))
     refuse_mixture(targets)
-    header = conda_header(targets, command=command, second_step=second_step,
+    header = conda_header(targets, command=command, second_steps=second_steps,
                           use=f"stackfix sync {file_name} --prefix PREFIX (or: conda-lock install --prefix PREFIX "
                           f"{file_name})")
     packages = [
         (key, target.target.platform, entry) for target in targets for key, entry in package_entries(target)]
     document: dict[str, Yaml] = {
         "version": 1,
-        "metadata": metadata(targets, sources=sources, second_step=second_step),
+        "metadata": metadata(targets, sources=sources, second_steps=second_steps),
         "package": [entry for _, _, entry in sorted(packages, key=lambda row: row[:2])],
     }
     return "\n".join(header) + "\n" + render_yaml(document)
@@ -51,7 +51,7 @@ def refuse_mixture(targets: tuple[CondaTarget, ...]) -> None:
 
 
 def metadata(
-    targets: tuple[CondaTarget, ...], *, sources: tuple[str, ...], second_step: str | None,
+    targets: tuple[CondaTarget, ...], *, sources: tuple[str, ...], second_steps: tuple[str, ...],
 ) -> dict[str, Yaml]:
     """The `metadata` table: no time, no git, no hashes of inputs: they tell of the machine, or change alone.
 
@@ -65,8 +65,8 @@ def metadata(
                 f"layout-{target.target.platform}": target.layout}
         if target.snapshot is not None:
             own[f"snapshot-{target.target.platform}"] = snapshot_text(target)
-    if second_step:
-        own["second-step"] = second_step
+    if second_steps:
+        own["second-step"] = ", ".join(second_steps)
     default = tuple(environment_name(suffix_of(None, target.target if len(targets) > 1 else None))
                     for target in targets)
     return {

@@ -16,12 +16,12 @@ NO_HASHES = "# the hashes of conda packages have no place in environment.yml: th
 
 
 def render_environment(
-    target: CondaTarget, *, command: str, file_name: str = "environment.yml", second_step: str | None = None,
+    target: CondaTarget, *, command: str, file_name: str = "environment.yml", second_steps: tuple[str, ...] = (),
 ) -> str:
-    """The file's text. `second_step`: name of the file to install afterwards."""
+    """The file's text. `second_steps`: names of files to install afterwards."""
     check_channels(target)
     header = conda_header((target,), command=command, use=f"conda env create --file {file_name} --prefix PREFIX",
-                          second_step=second_step)
+                          second_steps=second_steps)
     lines = [*header[:-1], NO_HASHES, "#", "channels:",
              *(f"- {scalar(channel_name(channel))}" for channel in target.channels),
              "- nodefaults", "dependencies:",

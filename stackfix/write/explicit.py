@@ -13,7 +13,7 @@ MARK = "@EXPLICIT"
 
 
 def render_explicit(
-    target: CondaTarget, *, command: str, file_name: str = "conda-linux-64.lock", second_step: str | None = None,
+    target: CondaTarget, *, command: str, file_name: str = "conda-linux-64.lock", second_steps: tuple[str, ...] = (),
 ) -> str:
     """The file's text. The body is what `conda-lock render --kind explicit` makes of our conda-lock.yml."""
     check_channels(target)
@@ -21,7 +21,7 @@ def render_explicit(
     use = f"conda create --prefix PREFIX --file {file_name}"
     if pip:
         use = f"conda-lock install --prefix PREFIX {file_name} (conda itself passes over the packages of pip)"
-    header = conda_header((target,), command=command, use=use, second_step=second_step)
+    header = conda_header((target,), command=command, use=use, second_steps=second_steps)
     return "\n".join([*header, f"# platform: {target.target.platform}", *explicit_body(target)]) + "\n"
 
 

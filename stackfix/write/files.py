@@ -7,9 +7,20 @@ from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.resolve.records import Lock, TargetLock
+from stackfix.write.conda_files import plan_conda
 from stackfix.write.constraints import render_constraints
 from stackfix.write.foreign import refuse_foreign
-from stackfix.write.names import check_name, constraints_name, pylock_name, requirements_name, suffix_of
+from stackfix.write.names import (
+    check_name,
+    conda_lock_name,
+    constraints_name,
+    environment_name,
+    explicit_name,
+    pixi_name,
+    pylock_name,
+    requirements_name,
+    suffix_of,
+)
 from stackfix.write.records import PlannedFile
 from stackfix.write.replace import replace_files
 from stackfix.write.requirements import render_requirements, requirements_entries
@@ -40,11 +51,13 @@ def plan_files(
     formats = check_formats(formats)
     check_name(name)
     several = len(lock.targets) > 1
-    return tuple(
+    files = tuple(
         file
         for target_lock in lock.targets
         for file in plan_target(target_lock, formats, suffix_of(name, target_lock.target if several else None), command)
     )
+    return (*files, *plan_conda(lock.conda, formats=formats, name=name, command=command,
+                                planned=(file.path for file in files)))
 
 
 def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command: str) -> Iterator[PlannedFile]:
@@ -83,11 +96,15 @@ def write_files(
     replace_files(directory, contents)
 
 
-def likely_names(formats: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+def likely_names(formats: tuple[str, ...], name: str | None, platform: str = "linux-64") -> tuple[str, ...]:
     """Names of the files of a lock for one target, known before it is decided."""
     suffix = suffix_of(name, None)
-    named = {"requirements": requirements_name, "pylock": pylock_name, "constraints": constraints_name}
-    return tuple(named[kind](suffix) for kind in check_formats(formats))
+    named = {
+        "requirements": requirements_name(suffix), "pylock": pylock_name(suffix),
+        "constraints": constraints_name(suffix), "conda-lock": conda_lock_name(name),
+        "explicit": explicit_name(name, platform), "pixi": pixi_name(name), "environment": environment_name(suffix),
+    }
+    return tuple(named[kind] for kind in check_formats(formats))
 
 
 def refuse_places(directory: Path, names: Iterable[str], *, inputs: Iterable[Path], overwrite: bool) -> None:

@@ -9,7 +9,7 @@ from stackfix.resolve.records import Target
 
 SECOND_STEP = "flash-attn"
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
-TARGET = re.compile(r"(?:^|-)cp3\d+-[a-z]+-[a-z0-9]+$")
+TARGET = re.compile(r"(?:^|-)cp3\d+(?:-[a-z]+-[a-z0-9]+)?$")
 
 
 def check_name(name: str | None) -> None:

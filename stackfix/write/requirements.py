@@ -16,7 +16,12 @@ FILE_ORIGIN = re.compile(r"(?P<file>.+) line \d+$")
 
 def requirements_entries(lock: TargetLock, *, step: int = 1) -> tuple[Entry, ...]:
     """The pins of one step, sorted by name."""
-    entries = (entry_of(package, lock.packages) for package in lock.packages if package.step == step)
+    return package_entries(lock.packages, step=step)
+
+
+def package_entries(packages: tuple[LockedPackage, ...], *, step: int = 1) -> tuple[Entry, ...]:
+    """The pins of one step among these packages, sorted by name."""
+    entries = (entry_of(package, packages) for package in packages if package.step == step)
     return tuple(sorted(entries, key=lambda entry: entry.name))
 
 
