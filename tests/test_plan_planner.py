@@ -146,7 +146,7 @@ def test_only_the_mismatched_wheel_is_installed(tmp_path: Path) -> None:
         shelf.wheel("nvidia-nvjitlink-cu12", named),
         f"{world.prefix}/bin/python -m pip install --no-deps 'nvidia-nvjitlink-cu12=={named}'")
     assert [(Path(each.path).name, each.before.kind, each.after.kind) for each in plan.actions[0].changes] == [
-        ("nvidia_nvjitlink_cu12-12.8.93.dist-info", "folder", "absent"),
+        ("nvjitlink", "folder", "folder"), ("nvidia_nvjitlink_cu12-12.8.93.dist-info", "folder", "absent"),
         (f"nvidia_nvjitlink_cu12-{named}.dist-info", "absent", "folder")]
 
 

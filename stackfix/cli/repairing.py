@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from stackfix.cli.repairing_files import files_of, going_with
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.environment_files import InstalledFiles
@@ -17,9 +18,11 @@ from stackfix.inspect.places import MIB, Root, reason_of
 from stackfix.inspect.wheel_environment import ClaimsOver, with_wheel
 from stackfix.inspect.wheel_file import open_wheel
 from stackfix.plan.effect import Laid
+from stackfix.plan.effect_files import ChangedFiles
 from stackfix.plan.effect_imports import simulate_hooked, tables
 from stackfix.plan.effect_installed import installed_hooks
 from stackfix.plan.effect_records import Hooked
+from stackfix.plan.effect_wheel import WheelFiles, without_going
 from stackfix.plan.records import InstallWheel, Node
 
 TEXT_LIMIT = 8 * MIB            # of a script that is to be written anew
@@ -110,6 +113,7 @@ class DiskGround:
         self._opened = ExitStack()
         self._laid: dict[tuple[int, InstallWheel], tuple[Laid, Laid]] = {}     # with what lies below, which it keeps
         self._hooks = installed_hooks(view.environment, AbsoluteTexts(root))
+        self._files: dict[InstallWheel, WheelFiles] = {}
 
     def __enter__(self) -> DiskGround:
         return self
@@ -123,6 +127,10 @@ class DiskGround:
     def hooks(self) -> tuple[Hooked, ...]:
         return self._hooks
 
+    def files(self, wheel: InstallWheel) -> WheelFiles:
+        """What a wheel changes that was laid over something."""
+        return self._files[wheel]
+
     def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
         """The environment with a wheel, which is unpacked once. Raises BadInput and Unreachable."""
         key = id(below.environment), wheel
@@ -135,12 +143,17 @@ class DiskGround:
         installed = below.installed
         if not isinstance(installed, (InstalledFiles, ClaimsOver)):
             raise TypeError(installed)
-        site = f"{below.environment.prefix}/{wheel.site}"
+        prefix, file = below.environment.prefix, self._fetch(wheel)
+        going = going_with(self.root.host(prefix), wheel, below.environment)
+        gone = tuple(f"{prefix}/{each.path}" for each in going)
+        hidden = ChangedFiles(below.files, links={}, gone=gone, real=self.real)
         opened = self._opened.enter_context(open_wheel(
-            self._fetch(wheel), environment=below.environment, root=self.root, below=below.files, site=site))
+            file, environment=below.environment, root=self.root, below=hidden, site=f"{prefix}/{wheel.site}"))
         public = opened.distribution.version.partition("+")[0]
         if (opened.distribution.name, public) != (wheel.project, wheel.version.partition("+")[0]):
             raise BadInput(wheel.file, f"is {opened.distribution.name} {opened.distribution.version}, not "
                            f"{wheel.project} {wheel.version}", "the index names another file than it has")
         claims = ClaimsOver(opened, installed)
-        return Laid(environment=with_wheel(below.environment, opened, claims), installed=claims, files=opened.files)
+        self._files[wheel] = files_of(going, file, opened.claims, prefix)
+        environment = without_going(with_wheel(below.environment, opened, claims), gone, frozenset(opened.claims))
+        return Laid(environment=environment, installed=claims, files=opened.files)

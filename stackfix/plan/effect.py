@@ -23,6 +23,7 @@ from stackfix.plan.effect_imports import simulate_hooked, tables
 from stackfix.plan.effect_records import Effect, Hooked, Variable
 from stackfix.plan.effect_scripts import scripts_after
 from stackfix.plan.effect_variables import activated, plain, variables_after
+from stackfix.plan.effect_wheel import WheelFiles
 from stackfix.plan.records import InstallWheel
 
 
@@ -44,6 +45,10 @@ class Ground(Protocol):
 
     def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
         """The environment as it would be with a wheel installed. Raises StackfixError where it cannot be opened."""
+        ...
+
+    def files(self, wheel: InstallWheel) -> WheelFiles:
+        """What a wheel changes on disk that was laid over an environment."""
         ...
 
     def hooks(self) -> tuple[Hooked, ...]:

@@ -59,7 +59,8 @@ def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
     write has come to be there while we looked.
     """
     done, gone, waiting = Effect(), frozenset[Key](), list[Action]()
-    made = actions_of(view, effect, places, after=simulation.outcome(effect).view, known=simulation.hooks)
+    made = actions_of(view, effect, places, after=simulation.outcome(effect).view, ground=simulation.ground,
+                      known=simulation.hooks)
     for part, action in sorted((each for each in made if each[1].steps), key=lambda each: RANKS.index(each[1].kind)):
         done = done.joined(part)
         after = frozenset(key_of(each) for each in findings if is_gone(simulation, done, key_of(each)))

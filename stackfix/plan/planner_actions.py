@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from stackfix.diagnose.install_lines import install_line, reinstall
 from stackfix.diagnose.situation import View
+from stackfix.plan.effect import Ground
 from stackfix.plan.effect_imports import tables
 from stackfix.plan.effect_records import Effect, Hooked
 from stackfix.plan.effect_variables import variables_after
+from stackfix.plan.effect_wheel import WheelFiles, changes_by
 from stackfix.plan.effect_world import Places
 from stackfix.plan.hook import hook_steps
 from stackfix.plan.kernel import kernel_steps
 from stackfix.plan.names_paths import folder_of, inside
 from stackfix.plan.planner_activation import activation_action
-from stackfix.plan.planner_changes import ABSENT, changes_of, needed_steps
-from stackfix.plan.records import Action, Change, InstallWheel, Node, SetAside, Step
+from stackfix.plan.planner_changes import changes_of, needed_steps
+from stackfix.plan.records import Action, InstallWheel, SetAside, Step
 from stackfix.plan.relink import relink_steps
 from stackfix.plan.rules_hook import hook_site
 
-Maker = Callable[[View, Effect, Places], Iterator[Action]]
+DAMAGES = {"missing": "is gone", "broken-link": "leads nowhere"}
+MOST_TOLD = 3                   # damaged files in a sentence
 
 
-def actions_of(view: View, effect: Effect, places: Places, *, after: View,
+def actions_of(view: View, effect: Effect, places: Places, *, after: View, ground: Ground,
                known: Iterable[Hooked] = ()) -> Iterator[tuple[Effect, Action]]:
     """Each action with the part of the effect that it makes.
 
@@ -42,7 +45,7 @@ def actions_of(view: View, effect: Effect, places: Places, *, after: View,
         yield Effect(gone=(path,)), made("remove-shadow", f"Set {path} aside, which no package has; it is kept",
                                          (SetAside(path=inside(view, path)),), places)
     for wheel in effect.wheels:
-        yield Effect(wheels=(wheel,)), install_action(view, wheel)
+        yield Effect(wheels=(wheel,)), install_action(view, wheel, ground.files(wheel), places)
 
 
 def made(kind: str, summary: str, steps: Iterable[Step], places: Places) -> Action:
@@ -100,20 +103,26 @@ def kernel_action(view: View, path: str, effect: Effect, places: Places) -> Acti
     return made("write-activation", f"Give {', '.join(variables)} to the notebooks of {file}", steps, places)
 
 
-def install_action(view: View, wheel: InstallWheel) -> Action:
-    """One wheel. Its files are its own to name: what is told are the packages."""
+def install_action(view: View, wheel: InstallWheel, files: WheelFiles, places: Places) -> Action:
+    """One wheel, with the topmost paths that it changes."""
     known = view.distributions.get(wheel.project)
-    gone = f" in place of {', '.join(wheel.replaces)}" if wheel.replaces else ""
+    again = known is not None and known.version == wheel.version
     why = f": {wheel.why}" if wheel.why else ""
-    folder = f"{wheel.site}/{wheel.file.partition('-')[0]}-{wheel.version}.dist-info"
-    changes = {folder: Change(path=folder, before=ABSENT, after=Node(kind="folder"))}
-    for each in view.environment.distributions:
-        if each.name == wheel.project and inside(view, each.site) == wheel.site:
-            path = inside(view, each.metadata)
-            after = changes[path].after if path in changes else ABSENT
-            changes[path] = Change(path=path, before=Node(kind="folder"), after=after)
     return Action(
-        id="install", kind="install", summary=f"Install {wheel.project} {wheel.version}{gone}, and nothing else{why}",
-        cures=(), steps=(wheel,), changes=tuple(changes[path] for path in sorted(changes)),
-        command=reinstall(view, known) if known is not None and known.version == wheel.version
+        id="install", kind="install", cures=(), steps=(wheel,), changes=changes_by(files, places),
+        summary=f"Reinstall {wheel.project} {wheel.version}, and nothing else{damages(view, wheel)}" if again
+        else f"Install {wheel.project} {wheel.version}{in_place_of(wheel)}, and nothing else{why}",
+        command=reinstall(view, known) if known is not None and again
         else install_line(view, known, f"{wheel.project} @ {wheel.source}" if "://" in wheel.source else wheel.source))
+
+
+def in_place_of(wheel: InstallWheel) -> str:
+    return f" in place of {', '.join(wheel.replaces)}" if wheel.replaces else ""
+
+
+def damages(view: View, wheel: InstallWheel) -> str:
+    """": libx.so.1 is gone": what is wrong with the files of an installed release."""
+    told = [f"{posixpath.basename(each.path)} {DAMAGES.get(each.kind, 'is not as it was installed')}"
+            for each in view.environment.file_faults if (each.owner.manager, each.owner.name) == ("pip", wheel.project)]
+    more = f", and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    return f": {', '.join(told[:MOST_TOLD])}{more}" if told else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.effect import Ground
@@ -11,7 +13,7 @@ from stackfix.plan.install_choice import unreached_by
 from stackfix.plan.names_paths import folder_of
 from stackfix.plan.planner_actions import actions_of
 from stackfix.plan.planner_search import Unwritten
-from stackfix.plan.records import Action, InstallWheel, Plan
+from stackfix.plan.records import Action, InstallWheel, Plan, Step
 from stackfix.plan.simulate import Simulation
 
 
@@ -27,7 +29,7 @@ class Check:
         try:
             after = self.simulation.outcome(effect).view
             actions = [action for _, action in actions_of(self.view, effect, self.places, after=after,
-                                                          known=self.simulation.hooks)]
+                                                          ground=self.ground, known=self.simulation.hooks)]
         except StackfixError as error:
             return Unwritten(reason=error.what(), unreached=unreached_by(error))
         for action in actions:
@@ -44,15 +46,22 @@ class Check:
         return None
 
     def outside(self, action: Action) -> str | None:
-        """A path of a step whose folder is not in the prefix, once its links are followed."""
+        """A folder in which something is changed that is not in the prefix, once its links are followed."""
         prefix = self.view.environment.prefix
         real = self.ground.real(prefix) or prefix
-        for step in action.steps:
-            path = f"{prefix}/{step.site if isinstance(step, InstallWheel) else step.path}"
-            folder = self.nearest(path if isinstance(step, InstallWheel) else folder_of(path))
+        for each in dict.fromkeys(folder for step in action.steps for folder in self.folders(step)):
+            folder = self.nearest(f"{prefix}/{each}" if each else prefix)
             if folder != real and not folder.startswith(f"{real}/"):
-                return path
+                return f"{prefix}/{each}"
         return None
+
+    def folders(self, step: Step) -> Iterator[str]:
+        """Folders, relative to the prefix, in which a step makes names."""
+        if isinstance(step, InstallWheel):
+            yield step.site
+            yield from (each.path.rpartition("/")[0] for each in self.ground.files(step).coming)
+        else:
+            yield step.path.rpartition("/")[0]
 
     def nearest(self, folder: str) -> str:
         """A folder without links; of one that is not there yet, that of the last part of it that is."""

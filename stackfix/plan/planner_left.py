@@ -32,7 +32,8 @@ class Told:
         unreached = self._search.refusals.unreached(key_of(finding))
         of_conda = any(CONDA.search(line) for line in finding.cure)
         return Left(code=finding.code, summary=finding.summary, reason=self.reason(finding, of_conda=of_conda),
-                    unreached=unreached, by_auto=self.by_auto(finding), installer="conda" if of_conda else None)
+                    unreached=unreached, by_auto=self.by_auto(finding), installer="conda" if of_conda else None,
+                    is_refused=key_of(finding) in self._search.refused)
 
     def reason(self, finding: Finding, *, of_conda: bool) -> str:
         """What was tried, and why it does not do."""

@@ -35,6 +35,7 @@ class Search:
         self.simulation, self.choices, self.means, self.why_unwritten = simulation, choices, means, why_unwritten
         self.refusals = Refusals()
         self.tried: dict[Key, list[str]] = {}       # what did not do, in words
+        self.refused: set[Key] = set()              # findings with a candidate that may not be made
 
     def run(self, findings: Iterable[Finding]) -> Effect:
         """An effect that cures what can be cured, and makes nothing new."""
@@ -62,6 +63,8 @@ class Search:
                 return joined
             if worth and told is None and unwritten is None:
                 told = joined
+            if unwritten is not None or self.simulation.outcome(joined).broken is not None:
+                self.refused.add(key_of(finding))
             self.note(finding, unwritten or self.why_not(joined, candidate, new))
         return told
 

@@ -105,6 +105,7 @@ class Left:
     unreached: tuple[Unreached, ...] = ()   # with it there may be a cure
     by_auto: tuple[str, ...] = ()   # kinds of actions by which `--method auto` would cure it, as simulated
     installer: str | None = None    # "conda": whose own commands may cure it
+    is_refused: bool = False        # there is a change that would, or may, cure it, and that may not be made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

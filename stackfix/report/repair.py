@@ -16,6 +16,7 @@ from stackfix.report.repair_records import Refusal
 
 Texts = Callable[[str], str | None]     # of the files that are there; paths relative to the prefix
 MOST = 8                # changes of one action without -v
+UNITS = (("GB", 10 ** 9), ("MB", 10 ** 6), ("kB", 10 ** 3))
 MEANS = {"activate": "activation", "preload": "preload hook", "symlink": "link", "reinstall": "installation"}
 
 
@@ -74,6 +75,8 @@ def why_none(plan: Plan) -> str:
         said = f"no {MEANS[plan.method]} would cure any"
     elif any(each.installer for each in plan.left):
         said = "only the tool that installed what is wrong can change it"
+    elif any(each.is_refused for each in plan.left):
+        said = "no change that may be made would cure any"
     elif plan.is_whole:
         said = "no change of it would cure any"
     else:
@@ -110,12 +113,22 @@ def action_lines(number: int, action: Action, texts: Texts, manner: Manner) -> I
 def change_words(change: Change) -> tuple[str, str]:
     """("write", " (new)") for a path."""
     before, after = change.before.kind, change.after.kind
+    if change.files is not None:
+        verb = "set aside" if after == "absent" else "install" if before == "absent" else "replace"
+        return verb, f" ({amount(change.files, change.size or 0)})"
     if after == "absent":
         return "set aside", ""
     old = " (new)" if before == "absent" else " (the old one is kept)"
     if after == "link":
         return "link", f" -> {change.after.target}{old}"
     return ("install" if after == "folder" else "write"), old
+
+
+def amount(files: int, size: int) -> str:
+    """"7 files, 96 MB"."""
+    unit, count = next(((unit, size / scale) for unit, scale in UNITS if size >= scale), ("bytes", float(size)))
+    return f"{files} file{'s' * (files != 1)}, {count:.2g} {unit}" if count < 10 and unit != "bytes" else \
+        f"{files} file{'s' * (files != 1)}, {count:.0f} {unit}"
 
 
 def text_lines(action: Action, texts: Texts, manner: Manner) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -96,10 +96,14 @@ def undone_document(prefix: str, undone: Sequence[Undone]) -> dict[str, Any]:
 
 
 def transactions_document(prefix: str, found: Sequence[Transaction], unfinished: Pending | None,
-                          lost: Sequence[Unreadable]) -> dict[str, Any]:
-    """What can be taken back, the last repair first; `unfinished`: one that was stopped in the middle."""
+                          lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]]) -> dict[str, Any]:
+    """What can be taken back, the last repair first; `unfinished`: one that was stopped in the middle.
+
+    `gone` of a repair: what it was made for, where nothing of that is there any more.
+    """
     return {"prefix": prefix, "repairs": [{
         "repair": each.number, "folder": each.folder, "started": each.started, "actions": list(each.actions),
         "made": list(each.made), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
+        "gone": list(unused.get(each.number, ())),
     } for each in found], "unfinished": asdict(unfinished) if unfinished else None, "unreadable": [
         {"repair": each.number, "folder": each.folder, "reason": each.reason, "hint": each.hint} for each in lost]}
