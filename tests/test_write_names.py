@@ -6,7 +6,17 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.resolve.records import Target
-from stackfix.write.names import check_name, constraints_name, pylock_name, requirements_name, suffix_of
+from stackfix.write.names import (
+    check_name,
+    conda_lock_name,
+    constraints_name,
+    environment_name,
+    explicit_name,
+    pixi_name,
+    pylock_name,
+    requirements_name,
+    suffix_of,
+)
 
 TARGET = Target(python="3.11", platform="linux-64", glibc="2.28")
 
@@ -30,13 +40,32 @@ def test_names(name: str | None, target: Target | None, names: tuple[str, ...]) 
                      constraints_name(suffix))
 
 
-@pytest.mark.parametrize("name", ["train", "a", "GPU_2", "cp311", "a-b"])
+@pytest.mark.parametrize(
+    ("name", "python", "names"),
+    [
+        (None, None, ("conda-lock.yml", "conda-linux-64.lock", "pixi.lock")),
+        ("train", None, ("train.conda-lock.yml", "train.conda-linux-64.lock", "train.pixi.lock")),
+        (None, "cp311", ("cp311.conda-lock.yml", "cp311.conda-linux-64.lock", "pixi.lock")),
+        ("train", "cp311", ("train-cp311.conda-lock.yml", "train-cp311.conda-linux-64.lock", "train.pixi.lock")),
+    ],
+)
+def test_names_of_conda_files(name: str | None, python: str | None, names: tuple[str, ...]) -> None:
+    assert names == (conda_lock_name(name, python), explicit_name(name, "linux-64", python), pixi_name(name))
+
+
+def test_names_of_environment_files() -> None:
+    assert environment_name("") == "environment.yml"
+    assert environment_name(suffix_of("train", TARGET)) == "environment-train-cp311-linux-64.yml"
+
+
+@pytest.mark.parametrize("name", ["train", "a", "GPU_2", "cp", "a-b", "cp311-new"])
 def test_a_name_that_can_be_part_of_file_names(name: str) -> None:
     check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a.b", "-a", "a-", "../x", "a\n", "ä", "x" * 65, "flash-attn",
-                                  "flash-attn-2", "cp311-linux-64", "a-cp312-linux-aarch64"])
+                                  "flash-attn-2", "cp311-linux-64", "a-cp312-linux-aarch64", "cp311",
+                                  "a-cp312"])
 def test_a_name_that_cannot(name: str) -> None:
     with pytest.raises(BadInput, match="--name"):
         check_name(name)
