@@ -115,6 +115,18 @@ def test_a_wrong_hash_changes_nothing(place: Place) -> None:
     assert place.says() == "demo 1.0"
 
 
+def test_an_installer_is_heard_only_where_it_fails(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(WheelServer(*wheel("2.0"))) as server:
+        apply_plan(plan_for(place, server), place.prefix, installer=place.installer(server.url))
+        assert tuple(capfd.readouterr()) == ("", "")
+        undo(place.prefix)
+        with pytest.raises(InstallFailed):
+            apply_plan(plan_for(place, server, sha256="1" * 64), place.prefix, installer=place.installer(server.url))
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "hash" in said.err.lower()
+
+
 def test_a_server_that_dies_in_the_middle_of_a_file_changes_nothing(place: Place) -> None:
     before = tree_of(place.prefix)
     with serving(WheelServer(*wheel("2.0", padding=4000), dies=True)) as server:

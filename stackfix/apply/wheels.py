@@ -18,7 +18,6 @@ from stackfix.sync.interpreter import find_executable, read_interpreter
 from stackfix.sync.plan import installer_environment
 from stackfix.sync.records import Command, Installer
 
-STDERR = 2                      # an installer's talk is no answer of ours
 # Runs between us and an installer: the pipe ends when we do, and then the whole group does
 BOUND = """
 import os, signal, subprocess, sys, threading
@@ -67,7 +66,8 @@ def requirement(step: InstallWheel) -> str:
 def run_bound(command: Command, file: Path) -> int:
     """Exit status of an installer that ends with us, killed or not, and with all that it has started.
 
-    It must not go on writing where a run was killed, and pip may be two processes. Raises Unreachable.
+    It must not go on writing where a run was killed, and pip may be two processes. What it says is shown where it
+    fails: nobody asked how a wheel is unpacked. Raises Unreachable.
     """
     environment = dict(command.environment)
     if shutil.which(command.words[0], path=environment.get("PATH")) is None:
@@ -75,10 +75,13 @@ def run_bound(command: Command, file: Path) -> int:
     ours, its = os.pipe()
     try:
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", BOUND, str(ours), *command.words, "-r", str(file)],
-                              env=environment, stdin=subprocess.DEVNULL, stdout=STDERR, pass_fds=(ours,),
-                              start_new_session=True) as child:
+                              env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, pass_fds=(ours,), start_new_session=True) as child:
             try:
-                return child.wait()
+                talk = child.communicate()[0]
+                if child.returncode != 0:
+                    show(talk)
+                return child.returncode
             finally:
                 os.close(its)       # also after an interrupt, which the terminal tells us alone
                 its = -1
@@ -88,3 +91,9 @@ def run_bound(command: Command, file: Path) -> int:
         os.close(ours)
         if its >= 0:
             os.close(its)
+
+
+def show(talk: bytes) -> None:
+    """An installer's own message, on stderr: it is no answer of ours."""
+    sys.stderr.write(talk.decode("utf-8", "replace"))
+    sys.stderr.flush()

@@ -42,7 +42,7 @@ def applied(found: Planned, common: CommonOptions, *, break_system: bool) -> App
     installer: StageWheel = no_wheels
     if wheels:
         own = find_wheel_installer(found.prefix, found.asked.environ)
-        installer = FromCache(found, own, options=("--quiet",) if common.quiet or common.as_json else ())
+        installer = FromCache(found, own)
     return apply_plan(found.plan, found.prefix, installer=installer, progress=progress, break_system=break_system)
 
 
@@ -54,13 +54,13 @@ def no_wheels(step: InstallWheel, _: Path, /) -> None:
 class FromCache:
     """Fills apply.stage.StageWheel: the same file that the plan was simulated with, and no network."""
 
-    def __init__(self, found: Planned, installer: WheelInstaller, options: tuple[str, ...]) -> None:
-        self._fetch, self._installer, self._options = found.fetch, installer, options
+    def __init__(self, found: Planned, installer: WheelInstaller) -> None:
+        self._fetch, self._installer = found.fetch, installer
 
     def __call__(self, step: InstallWheel, into: Path, /) -> None:
         file = self._fetch(step)
         if "://" in step.source:        # its name states another version than its metadata: only an address does
             step = replace(step, source=file.as_uri())
         known = self._installer.installer
-        words = (*known.words, *self._options, "--no-index", "--find-links", str(file.parent))
+        words = (*known.words, "--no-index", "--find-links", str(file.parent))
         replace(self._installer, installer=replace(known, words=words))(step, into)
