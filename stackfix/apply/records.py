@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stackfix.plan.records import Plan
+
 # What became of a transaction. "running": another process is at it right now.
 STATES = ("preparing", "changing", "committed", "undoing", "clearing")
 
@@ -86,6 +88,7 @@ class Transaction:
     number: int
     folder: str
     started: str
+    plan: Plan
     actions: tuple[str, ...]        # summaries
     kept: tuple[Kept, ...]
     made: tuple[str, ...]

@@ -47,8 +47,8 @@ def transactions(prefix: Prefix) -> tuple[Transaction, ...]:
     """The finished transactions, the last one first, without those that cannot be read. Changes nothing."""
     with Tree(prefix) as tree, readable(tree):
         return tuple(
-            Transaction(number=each.number, folder=each.home, started=each.begin.started, actions=each.actions,
-                        kept=each.kept, made=each.made)
+            Transaction(number=each.number, folder=each.home, started=each.begin.started, plan=each.begin.plan,
+                        actions=each.actions, kept=each.kept, made=each.made)
             for each in loaded(tree) if isinstance(each, Recorded) and each.begin and each.state == "committed")
 
 

@@ -75,6 +75,10 @@ def check(options: dict[str, Any]) -> int:
     ):
         diagnosis = diagnose(view)
     show(diagnosis, view, asked, common, fail_on=fail_on)
+    if asked.root.live and os.path.lexists(f"{view.environment.prefix}/.stackfix"):
+        from stackfix.cli.repair_idle import tell_idle
+
+        tell_idle(view.environment.prefix, common)
     return 1 if any(at_or_above(each, fail_on) for each in diagnosis.findings) else 0
 
 

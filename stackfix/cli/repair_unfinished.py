@@ -39,6 +39,9 @@ def end_unfinished(asked: Asked, common: CommonOptions, *, dry_run: bool, yes: b
     prefix = prefix_of(asked)
     found = unfinished(prefix)
     if found is None:
+        from stackfix.cli.repair_idle import tell_idle
+
+        tell_idle(prefix, common)
         return
     tell_pending(found, verbose=bool(common.verbose))
     how = "complete it" if found.can_complete else "take it back"

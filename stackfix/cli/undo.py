@@ -43,22 +43,24 @@ def show_list(prefix: str, common: CommonOptions) -> int:
     """The repairs, on stdout, and the exit status: 3 where one cannot be read."""
     from stackfix.apply.errors import JournalDamaged
     from stackfix.apply.undo import transactions, unreadable
+    from stackfix.cli.repair_idle import idle
     from stackfix.cli.repair_telling import print_lines, tell_manner
     from stackfix.cli.repair_unfinished import tell_pending, unfinished
     from stackfix.report.repair_ended import transaction_lines
     from stackfix.report.repair_json import transactions_document
 
     found, lost = transactions(prefix), unreadable(prefix)
+    unused = idle(prefix, found)
     try:
         stopped = unfinished(prefix)
     except JournalDamaged:              # it is among the lost
         stopped = None
     if common.as_json:
-        show_json(transactions_document(prefix, found, stopped, lost))
+        show_json(transactions_document(prefix, found, stopped, lost, unused))
     else:
         if stopped is not None:
             tell_pending(stopped, verbose=bool(common.verbose))
-        print_lines(transaction_lines(prefix, found, tell_manner(common), lost))
+        print_lines(transaction_lines(prefix, found, tell_manner(common), lost, unused))
     return UNREADABLE if lost else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone, Unreadable
 from stackfix.report.check import Manner, counted, led, title
@@ -90,14 +90,19 @@ def paths(verb: str, found: Sequence[str], manner: Manner) -> Iterator[str]:
 
 
 def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner,
-                      lost: Sequence[Unreadable] = ()) -> Iterator[str]:
-    """The repairs that can be taken back, the last one first; then those that cannot be read."""
+                      lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    """The repairs that can be taken back, the last one first; then those that cannot be read.
+
+    `unused`: number -> what it was made for, where that is not there any more.
+    """
     if not found and not lost:
         yield printable(f"no repair is recorded in {prefix}")
     for each in found:
         yield from led([(f"repair {each.number}", "bold")], printable(f" of {each.started}, kept in {each.folder}"), "",
                        manner)
         yield from (f"  {printable(action)}" for action in each.actions)
+        if each.number in unused:
+            yield printable(f"  of no use any more, for {gone_words(unused[each.number])}")
         if manner.verbose:
             yield from paths("made", each.made, manner)
             yield from (printable(f"  kept       {one.path}, now {one.copy}") for one in each.kept)
@@ -106,6 +111,11 @@ def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner,
         yield from led([(f"repair {unknown.number}", "bold")], told, "", manner)
         if unknown.hint:
             yield printable(f"  hint: {unknown.hint}")
+
+
+def gone_words(names: Sequence[str]) -> str:
+    """What is not there any more, as a part of a sentence."""
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} gone"
 
 
 def pending_lines(pending: Pending, manner: Manner) -> Iterator[str]:
