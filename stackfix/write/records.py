@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+CONDA_KINDS = ("conda-lock", "explicit", "pixi", "environment")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
@@ -56,3 +58,77 @@ class Difference:
         if self.expected is None:
             return f"{where}: unexpected {self.found!r}"
         return f"{where}: found {self.found!r}, expected {self.expected!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaPin:
+    """One package of a channel. What the format has no place for is None or empty."""
+
+    name: str
+    version: str
+    build: str
+    platform: str                   # that it is locked for: "linux-64"
+    subdir: str | None              # that its file lies in: "noarch"; None in environment.yml
+    channel: str | None             # base address; in environment.yml the name before `::`
+    file_name: str | None
+    url: str | None
+    md5: str | None
+    sha256: str | None
+    depends: tuple[str, ...] = ()   # MatchSpecs
+    constrains: tuple[str, ...] = ()
+    build_number: int = 0           # where the file does not say: the digits at the end of the build string
+    noarch: str | None = None
+    size: int | None = None
+    timestamp: int | None = None
+    license: str | None = None
+    license_family: str | None = None
+    features: str | None = None
+    track_features: tuple[str, ...] = ()
+    python_site_packages_path: str | None = None
+    category: str = "main"          # other tools' locks have "dev" too
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipPin:
+    """One package of pip."""
+
+    name: str                       # normalised
+    version: str | None             # None where only the address says it
+    platform: str
+    url: str | None                 # None in environment.yml for `name==version`
+    sha256: str | None              # None only in files of other tools
+    extras: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    category: str = "main"
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaEnvironment:
+    """What one file locks for one platform."""
+
+    name: str                       # "default", or that of pixi.lock
+    platform: str
+    channels: tuple[str, ...]       # names or base addresses, in order of priority
+    conda: tuple[CondaPin, ...]     # sorted by name
+    pip: tuple[PipPin, ...]         # sorted by name
+
+    @property
+    def python(self) -> str | None:
+        """The Python minor: "3.11"; None without a python package."""
+        found = next((pin.version for pin in self.conda if pin.name == "python"), None)
+        return ".".join(found.split(".")[:2]) if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaLockFile:
+    """One file. `targets` and `second_steps` are empty for a file that is not ours."""
+
+    path: str
+    kind: str                       # one of CONDA_KINDS
+    environments: tuple[CondaEnvironment, ...]
+    targets: tuple[tuple[str, str], ...] = ()   # ("3.11", "linux-64")
+    glibc: str | None = None
+    second_steps: tuple[str, ...] = ()          # bare names of files to install afterwards
+    ours: bool = False
