@@ -58,6 +58,9 @@ class Shelf:
         rest = tuple(found[0] for found in lists[1:])
         return Offers(sets=tuple((each, *rest) for each in lists[0]))
 
+    def pinned(self) -> tuple[Wanted, ...]:
+        return ()
+
     def of(self, wanted: Wanted) -> list[InstallWheel]:
         versions = [version for project, version in self.files if project == wanted.project
                     and SpecifierSet(wanted.specifier).contains(version, prereleases=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class Wish:
     kernels: bool
     break_system: bool
     timeout: float
+    lock: str | None = None         # the lockfile that it goes toward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class Ended:
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing; exit 1 where there is one.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before the change.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Limits the means.")
-@click.option("--lock", metavar="FILE", help="Repair toward this lockfile (not supported yet).")
+@click.option("--lock", metavar="FILE", help="Install what this lockfile pins: requirements.txt or pylock.toml.")
 @click.option("--jupyter", "kernels", is_flag=True,
               help="Write variables of activation into the kernel.json files of the environment, too.")
 @click.option("--break-system", is_flag=True, help="Also change a Python that a package manager of the system owns.")
@@ -88,20 +90,20 @@ def repair(options: dict[str, Any]) -> int:
             try:
                 return planned_and_ended(asked, wish, common, bars)
             except LookAgain:
-                tell(f"{prefix} was changed by another repair meanwhile: it is looked at anew", common)
+                tell(f"another repair of {prefix} came between: it is looked at anew", common)
     raise Unreachable(prefix, "is changed by others all the time", "try again when they are done")
 
 
 def wish_of(options: dict[str, Any]) -> Wish:
     """Raises BadInput for what cannot be done, and where a change could be asked of nobody."""
-    if options["lock"] is not None:
-        raise BadInput(f"--lock {options['lock']}", "is not supported by repair yet",
-                       f"`stackfix sync {options['lock']}` brings the whole environment to a lockfile")
-    timeout: float = options["timeout"]
+    lock, timeout = options["lock"], float(options["timeout"])
+    if lock is not None and not os.path.isfile(lock):  # noqa: PTH113 - Path's own raises for a folder that is closed
+        raise BadInput(f"--lock {lock}", "no such file", "name a requirements.txt with hashes or a pylock.toml")
     if not (math.isfinite(timeout) and 0 < timeout <= LONGEST):
         raise BadInput(f"--timeout {timeout:g}", "is no time to wait", "give seconds, more than 0: --timeout 300")
     wish = Wish(dry_run=options["dry_run"], yes=options["yes"], method=options["method"],
-                kernels=options["kernels"], break_system=options["break_system"], timeout=timeout)
+                kernels=options["kernels"], break_system=options["break_system"], timeout=timeout,
+                lock=lock)
     if not wish.dry_run and not wish.yes:
         must_be_answered("repair")
     return wish
@@ -111,7 +113,7 @@ def planned_and_ended(asked: Asked, wish: Wish, common: CommonOptions, bars: Bar
     """Plans, shows, asks, applies, verifies. The exit status. Raises LookAgain where another repair came between."""
     from stackfix.cli.repair_meanwhile import quiet_prefix
     from stackfix.cli.repair_planning import planned, prefix_of
-    from stackfix.cli.repair_shown import show_document, show_plan, tell_unreached
+    from stackfix.cli.repair_shown import show_document, show_plan, tell_rest, tell_unreached
     from stackfix.cli.repair_unfinished import end_unfinished
 
     waiting = None if common.quiet else tell_of_waiting
@@ -119,11 +121,12 @@ def planned_and_ended(asked: Asked, wish: Wish, common: CommonOptions, bars: Bar
         end_unfinished(asked, common, dry_run=wish.dry_run, yes=wish.yes)
         meanwhile.begin()
         with planned(asked, common, bars, waiting, method=wish.method, kernels=wish.kernels,
-                     break_system=wish.break_system) as found:
+                     break_system=wish.break_system, lock=wish.lock) as found:
             bars.close()
             meanwhile.check()
             if not common.as_json:
                 show_plan(found, common, dry_run=wish.dry_run)
+                tell_rest(found, common)
             ended = Ended()
             if found.has_steps and not wish.dry_run:
                 ended = changed(found, wish, common, meanwhile)

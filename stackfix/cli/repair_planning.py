@@ -16,6 +16,8 @@ from stackfix.cli.places_named import current_folder, place_of, variable_of
 from stackfix.cli.progress import Bars
 from stackfix.cli.repair_rights import DiskRights
 from stackfix.cli.repairing import DiskGround, DiskPlaces
+from stackfix.cli.repairing_lock import LockedChoices
+from stackfix.cli.repairing_pins import Pins, read_pins
 from stackfix.cli.repairing_wheels import IndexChoices
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Diagnosis
@@ -40,6 +42,7 @@ class Planned:
     plan: Plan
     fetch: Fetch                    # of a wheel's file onto our disk
     refused: StackfixError | None = None    # why nothing at all may be changed in this environment
+    pins: Pins | None = None        # the lockfile that the plan goes toward
 
     @property
     def prefix(self) -> str:
@@ -103,14 +106,20 @@ def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
 
 @contextmanager
 def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[], None] | None = None, *,
-            method: str = "auto", kernels: bool = False, break_system: bool = False) -> Iterator[Planned]:
-    """The plan; wheels that it is simulated with are at hand until the end."""
+            method: str = "auto", kernels: bool = False, break_system: bool = False,
+            lock: str | None = None) -> Iterator[Planned]:
+    """The plan; wheels that it is simulated with are at hand until the end. `lock`: the file that has their pins.
+
+    Raises BadInput, LockDoesNotFit and OtherTorch for a lock that is none, or not one of this environment.
+    """
     with open_view(asked, waiting=waiting) as view, IndexChoices(view, common, bars) as choices, \
             DiskGround(view, asked.root, choices.fetch) as ground:
-        diagnosis = diagnose(view)
         prefix = view.environment.prefix
+        pins = None if lock is None else read_pins(lock, view, command_for(prefix, "sync"))
+        diagnosis = diagnose(view)
         rights = DiskRights(prefix, break_system=break_system)
-        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, prefix), resolve=choices,
+        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, prefix),
+                         resolve=choices if pins is None else LockedChoices(choices, view, pins),
                          method=method, kernels=kernels, rights=rights)
         yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch,
-                      refused=rights.refused)
+                      refused=rights.refused, pins=pins)

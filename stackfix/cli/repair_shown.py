@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -10,7 +11,8 @@ from stackfix.apply.records import Applied
 from stackfix.cli.check import stack_projects
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.repair_planning import Planned, command_for
-from stackfix.cli.repair_telling import print_lines, tell_manner
+from stackfix.cli.repair_telling import print_lines, tell, tell_manner
+from stackfix.cli.repairing_pins import Pins, Rest
 from stackfix.cli.terminal import stderr_style
 from stackfix.errors import Unreachable
 from stackfix.plan.records import Plan, Unreached
@@ -25,6 +27,8 @@ from stackfix.report.repair_records import Verified
 
 if TYPE_CHECKING:
     from stackfix.cli.repair import Ended
+
+MOST = 5                        # releases that differ from a lock, named without --json
 
 
 class OutOfReach(Unreachable):
@@ -70,6 +74,23 @@ def tell_unreached(plan: Plan) -> None:
             click.echo(line, err=True)
 
 
+def tell_rest(found: Planned, common: CommonOptions) -> None:
+    """On stderr: what of the lockfile differs and no finding is about, and what brings the rest to it."""
+    if found.pins is None:
+        return
+    rest = found.pins.rest(found.view, found.plan)
+    if rest:
+        few = ", ".join(f"{each.name} {each.installed} (pinned {each.locked})" for each in rest[:MOST])
+        more = f" and {len(rest) - MOST} more" if len(rest) > MOST else ""
+        tell(f"not as {found.pins.name} pins it, and left: {few}{more}; `{found.pins.sync}` brings the whole "
+             "environment to the lock", common)
+
+
+def lock_document(pins: Pins, rest: tuple[Rest, ...]) -> dict[str, Any]:
+    """The lockfile, and what the plan leaves that differs from it."""
+    return {"file": pins.file, "differs": [asdict(each) for each in rest], "sync": pins.sync}
+
+
 def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
     """The document that check has, with the plan and what became of it."""
     why = "a dry run changes nothing and loads nothing" if dry_run else "nothing was changed, so nothing was loaded"
@@ -77,6 +98,8 @@ def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
     document = check_document(found.diagnosis, view.environment, view.machine, projects=stack_projects(view), root=None,
                               reason=why)
     document["plan"] = plan_document(found.plan)
+    if found.pins is not None:
+        document["lock"] = lock_document(found.pins, found.pins.rest(view, found.plan))
     if found.refusal is not None:
         document["refused"] = refused_document(found.refusal)
     if ended.applied is not None:

@@ -23,7 +23,7 @@ class NoLockedWheel(AnswerIsNo):
     """A pin that no wheel here fills."""
 
     def what(self) -> str:
-        return f"{self.args[0]}: {self.args[1]}"
+        return f"{self.args[0]} {self.args[1]}"
 
 
 class LockedChoices:
@@ -51,6 +51,9 @@ class LockedChoices:
             return Offers(reason=f"{self._pins.name} pins what is there: "
                                  f"{', '.join(f'{each.project} {each.version}' for each in wheels)}")
         return Offers(sets=(wheels,))
+
+    def pinned(self) -> tuple[Wanted, ...]:
+        return self._pins.wanted(self._view)
 
     def fetch(self, wheel: InstallWheel) -> Path:
         """As IndexChoices: the sha256 that is checked is the lock's."""
@@ -91,12 +94,13 @@ class LockedChoices:
                  for each in page.files(text) if each.is_wheel]
         locked = [each for each in files if each.sha256 in pin.entry.sha256]
         if not locked:
-            raise NoLockedWheel(f"{project}=={pin.version}", (
+            raise NoLockedWheel(f"{project}=={pin.version}:", (
                 f"the index has it with other sha256 than {self._pins.name} pins" if files
                 else f"the index has no wheel of it, and {self._pins.name} pins it"))
         fitting = [(rank, each) for each in locked if (rank := target.rank(each.filename)) is not None]
         if not fitting:
-            raise NoLockedWheel(f"{project}=={pin.version}", f"no wheel that {self._pins.name} pins is for this Python")
+            raise NoLockedWheel(f"{project}=={pin.version}:",
+                                f"no wheel that {self._pins.name} pins is for this Python")
         return min(fitting, key=lambda each: each[0])[1]
 
 

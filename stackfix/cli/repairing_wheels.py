@@ -76,6 +76,10 @@ class IndexChoices:
                  if files_of(each) not in locked]
         return near if not sets else Offers(sets=tuple(sets))
 
+    def pinned(self) -> tuple[Wanted, ...]:
+        """There is no lockfile."""
+        return ()
+
     def _nearest(self, wanted: tuple[Wanted, ...], target: TargetView) -> Offers:
         """Releases of the first project that fit, nearest first, each with the nearest of the others."""
         found = list[list[InstallWheel]]()

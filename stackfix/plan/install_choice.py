@@ -41,6 +41,10 @@ class Choices(Protocol):
         """Wheels of all these projects, for the environment's Python and platform, with what they lack there."""
         ...
 
+    def pinned(self) -> tuple[Wanted, ...]:
+        """What a lockfile pins in another release than the one that is there: it may be wanted for any finding."""
+        ...
+
 
 class NoChoices:
     """Fills Choices where nothing is to be installed."""
@@ -52,3 +56,6 @@ class NoChoices:
         """Nothing, for the reason given."""
         names = ", ".join(f"{each.project}{each.specifier}" for each in wanted)
         return Offers(reason=f"{names}: {self._reason}")
+
+    def pinned(self) -> tuple[Wanted, ...]:
+        return ()

@@ -17,6 +17,7 @@ from stackfix.plan.rules_activation import by_activation, by_kernels
 from stackfix.plan.rules_hook import by_hook
 from stackfix.plan.rules_install import wants
 from stackfix.plan.rules_links import by_links, by_links_and_path
+from stackfix.plan.rules_lock import toward
 from stackfix.plan.rules_shadow import by_removal
 
 Rule: TypeAlias = Callable[[View, Finding], Iterator[Effect]]
@@ -71,7 +72,8 @@ def candidates(view: View, finding: Finding, means: Means, choices: Choices, ref
             if effect not in tried:
                 tried.add(effect)
                 yield effect
-    for option in wants(view, finding) if means.method in INSTALLING else ():
+    options = (*wants(view, finding), *toward(view, finding, choices.pinned())) if means.method in INSTALLING else ()
+    for option in options:
         offers = choices.offers(option)
         refusals.note(key_of(finding), offers.reason, offers.unreached)
         for wheels in offers.sets:
