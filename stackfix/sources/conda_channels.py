@@ -2,112 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import Channel, CondaAsk, CondaConflict, CondaRecord, CondaSolved, Snapshot
-from stackfix.errors import Unreachable
+from stackfix.errors import BadInput
+from stackfix.sources.conda_errors import ChannelUnreachable
 from stackfix.sources.conda_live import Live
-from stackfix.sources.conda_names import Place, Places
+from stackfix.sources.conda_names import DEFAULT, Place, Places
 from stackfix.sources.conda_records import our_record
+from stackfix.sources.conda_settings import CondaSettings, read_conda_settings
 from stackfix.sources.conda_snapshot import BundledRecords
 from stackfix.sources.conda_solve import solve_asked
 
 if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
-DEFAULT = ("conda-forge",)
-
 
 def open_channels(
     names: tuple[str, ...] = (), *, bases: tuple[tuple[str, str], ...], environ: Mapping[str, str], home: Path,
-    cache_dir: Path, offline: bool = False, snapshot_dir: Path | None = None,
+    cache_dir: Path, offline: bool = False, snapshot_dir: Path | None = None, progress: bool = False,
 ) -> CondaChannels:
-    """The channels of these names, else the user's, else the default ones. Raises BadInput."""
-    places = Places(dict(bases), home)
-    found = [places.place(name, "--channel") for name in names]
+    """The channels of these names (`--channel`), else the user's of .condarc and CONDA_CHANNELS, else conda-forge.
+
+    `bases`: the addresses of matrices/sources.toml. `snapshot_dir`: the folder of the bundled records. `progress`:
+    show bars on stderr. Nothing is asked yet. Raises BadInput for a setting or a name that makes no sense.
+    """
+    settings = read_conda_settings(environ, home)
+    if names and settings.override is not None:
+        raise BadInput("--channel", f"override_channels_enabled is false in {settings.override.origin}",
+                       "leave it out: the channels of .condarc are used")
+    places = Places(dict(bases), settings, home=home, folder=Path.cwd())
+    found = places.all_of(("--channel", name) for name in names) or places.all_of(
+        named for named in settings.channels if named[1] != "nodefaults")
     explicit = bool(found)
-    found = found or [places.place(name, "channel") for name in DEFAULT]
-    bundled = None if snapshot_dir is None else BundledRecords(snapshot_dir, cache_dir)
-    live = Live(cache_dir, offline=offline or environ.get("CONDA_OFFLINE", "").lower() in {"1", "true", "yes", "on"})
-    return CondaChannels(places, tuple(found), explicit=explicit, live=live, bundled=bundled)
+    live = Live(settings, environ, cache_dir, offline=_offline(settings, asked=offline), progress=progress)
+    return CondaChannels(
+        places, found or places.all_of([("channel", DEFAULT)]), explicit=explicit, settings=settings, live=live,
+        bundled=None if snapshot_dir is None else BundledRecords(snapshot_dir, cache_dir))
+
+
+def _offline(settings: CondaSettings, *, asked: bool) -> str | None:
+    """Who says that nothing may be asked, without the path of a file: the text goes into lockfiles."""
+    if asked:
+        return "--offline"
+    if settings.offline is None:
+        return None
+    origin = settings.offline.origin
+    return origin if origin.startswith("CONDA_") else f"offline of {Path(origin).name}"
 
 
 class CondaChannels:
     """Conda channels behind our records. Asks nothing twice."""
 
-    def __init__(self, places: Places, found: tuple[Place, ...], *, explicit: bool, live: Live,
-                 bundled: BundledRecords | None) -> None:
+    def __init__(self, places: Places, found: tuple[Place, ...], *, explicit: bool, settings: CondaSettings,
+                 live: Live, bundled: BundledRecords | None) -> None:
         self.channels = tuple(place.channel for place in found)
         self.explicit = explicit
+        self.priority = settings.priority   # the user's channel_priority, where there is one
+        self.ignored = settings.ignored     # settings that are not followed, each with its place
         self._places, self._live, self._bundled = places, live, bundled
-        self._sources: dict[tuple[str, str], list[object]] = {}
+        self._reasons: dict[str, str | None] = {}       # by address: why the bundled records stand in
+        self._sources: dict[tuple[str, str], list[Any]] = {}
         self._records: dict[tuple[str, str, str], tuple[CondaRecord, ...]] = {}
-        self._reason: str | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
-        if self._reason is None or self._bundled is None:
+        missed = {url: reason for url, reason in self._reasons.items() if reason is not None}
+        if not missed or self._bundled is None:
             return None
         return Snapshot(date=self._bundled.date, digest=self._bundled.digest, holes=self._bundled.holes,
-                        reason=self._reason)
+                        reason=self._live.offline or _told(missed, self._places))
 
     def named(self, name: str) -> Channel:
-        return self._places.place(name, "channel").channel
+        return self._places.one(name, "channel").channel
 
     def records(self, channels: tuple[Channel, ...], platform: str, name: str) -> tuple[CondaRecord, ...]:
-        found: list[CondaRecord] = []
-        for channel in dict.fromkeys(channels):
-            key = channel.url, platform, name
-            if key not in self._records:
-                place = self._places.of(channel)
-                theirs = self._live.query(self._source(place, platform), platform, name)
-                self._records[key] = tuple(self._ours(place, record) for record in theirs)
-            found += self._records[key]
-        return tuple(found)
+        places = [self._places.of(channel) for channel in dict.fromkeys(channels)]
+        self._open(places, platform)
+        return tuple(record for place in places for record in self._records_of(place, platform, name))
 
     def solve(self, ask: CondaAsk) -> CondaSolved | CondaConflict:
         places = [self._places.of(channel) for channel in dict.fromkeys(ask.channels)]
-        sources = [source for place in places for source in self._source(place, ask.platform)]
-        by_base = {place.fetch.rstrip("/"): place for place in places}
-        by_base |= {place.channel.url: place for place in places}
+        self._open(places, ask.platform)
+        sources = [source for place in places for source in self._sources[place.channel.url, ask.platform]]
         answer = solve_asked(ask, sources, self._live, self._locked(ask, places))
         if isinstance(answer, CondaConflict):
             return answer
-        ours = (self._ours(by_base[record.channel.rstrip("/")], record) for record in answer)
+        ours = [our_record(record, self._place_of(record, places)) for record in answer]
         return CondaSolved(records=tuple(sorted(ours, key=lambda record: record.name)))
 
-    def _locked(self, ask: CondaAsk, places: list[Place]) -> list[RepoDataRecord]:
+    def close(self) -> None:
+        """Remove what was unpacked where the cache cannot be written."""
+        if self._bundled is not None:
+            self._bundled.close()
+
+    def _open(self, places: Sequence[Place], platform: str) -> None:
+        """Find out, of all at once, which answer, and open the bundled records in place of the others."""
+        fresh = [place for place in places if (place.channel.url, platform) not in self._sources]
+        unknown = [place for place in fresh if self._reasons.get(place.channel.url) is None]
+        for reached in self._live.reach(unknown, platform) if unknown else ():
+            url, reason = reached.place.channel.url, reached.reason
+            if reason is not None and self._reasons.get(url, "") is None:   # part of it was read: no mixture
+                raise ChannelUnreachable(reached.place.channel.name, f"cannot be reached any more: {reason}",
+                                         "try again later")
+            self._reasons[url] = reason
+        for place in fresh:
+            reason = self._reasons[place.channel.url]
+            self._sources[place.channel.url, platform] = (
+                [self._live.channel(place)] if reason is None else self._stand_in(place, platform, reason))
+
+    def _stand_in(self, place: Place, platform: str, reason: str) -> list[Any]:
+        """The bundled repodata. Raises ChannelUnreachable where there is none of the channel."""
+        from rattler import Channel as TheirChannel
+        from rattler import SparseRepoData
+
+        hint = "--offline forbids asking for it" if self._live.offline else "check the network, its name or its address"
+        bundled = self._bundled
+        if bundled is None or place.bundled is None or place.bundled not in bundled.names():
+            raise ChannelUnreachable(place.channel.name, f"cannot be reached ({reason}), and no records of it come with"
+                                     " stackfix", hint)
+        if platform not in {file.subdir for file in bundled.files}:
+            raise ChannelUnreachable(place.channel.name, f"cannot be reached ({reason}), and the bundled records have"
+                                     f" none for {platform}", hint)
+        theirs = TheirChannel(place.channel.url)
+        paths = [(subdir, bundled.repodata(place.bundled, subdir)) for subdir in (platform, "noarch")]
+        return [SparseRepoData(theirs, subdir, path) for subdir, path in paths if path is not None]
+
+    def _records_of(self, place: Place, platform: str, name: str) -> tuple[CondaRecord, ...]:
+        key = place.channel.url, platform, name
+        if key not in self._records:
+            self._records[key] = tuple(our_record(theirs, place) for theirs in self._theirs(place, platform, name))
+        return self._records[key]
+
+    def _theirs(self, place: Place, platform: str, name: str) -> list[RepoDataRecord]:
+        return self._live.query(place, self._sources[place.channel.url, platform], platform, name)
+
+    def _locked(self, ask: CondaAsk, places: Sequence[Place]) -> list[RepoDataRecord]:
         """Records of the existing lock that the channels still have."""
         found: list[RepoDataRecord] = []
         for url, name in ask.locked:
-            place = next((each for each in places if url.startswith(each.channel.url + "/")), None)
+            place = next((each for each in places if url.startswith(f"{each.channel.url}/")), None)
             if place is not None:
-                theirs = self._live.query(self._source(place, ask.platform), ask.platform, name)
-                found += [record for record in theirs if self._ours(place, record).url == url][:1]
+                theirs = self._theirs(place, ask.platform, name)
+                found += [record for record in theirs if our_record(record, place).url == url][:1]
         return found
 
-    def _ours(self, place: Place, record: RepoDataRecord) -> CondaRecord:
-        return our_record(record, fetched=record.channel, public=place.channel.url)
+    def _place_of(self, record: RepoDataRecord, places: Sequence[Place]) -> Place:
+        """Whose record it is: rattler hides the login in a record's channel, but not in its address."""
+        bases = ((base, place) for place in places for base in (place.fetch, place.channel.url))
+        return next(place for base, place in bases if record.url.startswith(f"{base}/"))
 
-    def _source(self, place: Place, platform: str) -> list[object]:
-        """What rattler reads for this channel: the channel itself, or the bundled repodata."""
-        key = place.channel.url, platform
-        if key not in self._sources:
-            reason = self._live.reason_against(place, platform)
-            self._sources[key] = (self._live.channel(place) if reason is None
-                                  else self._stand_in(place, platform, reason))
-        return self._sources[key]
 
-    def _stand_in(self, place: Place, platform: str, reason: str) -> list[object]:
-        from rattler import Channel as RattlerChannel
-        from rattler import SparseRepoData
-
-        bundled = self._bundled
-        if bundled is None or place.bundled is None or place.bundled not in bundled.names():
-            raise Unreachable(place.channel.name, reason)
-        self._reason = self._reason or reason
-        theirs = RattlerChannel(place.channel.url)
-        paths = [(subdir, bundled.repodata(place.bundled, subdir)) for subdir in (platform, "noarch")]
-        return [SparseRepoData(theirs, subdir, path) for subdir, path in paths if path is not None]
+def _told(missed: Mapping[str, str], places: Places) -> str:
+    """Which channels could not be reached, and why."""
+    names = {place.channel.url: place.channel.name for place in places.known()}
+    by_reason: dict[str, list[str]] = {}
+    for url, reason in missed.items():
+        by_reason.setdefault(reason, []).append(names[url])
+    return "; ".join(f"{', '.join(found)} cannot be reached ({reason})" for reason, found in by_reason.items())

@@ -1,60 +1,197 @@
-"""The gateway of py-rattler: what channels have now."""
+"""What channels have now, through py-rattler's gateway; and whether they can be reached at all."""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from stackfix.errors import Unreachable
+from stackfix.errors import BadInput
+from stackfix.sources.conda_errors import (
+    ChannelUnreachable,
+    bad_channel,
+    endless,
+    is_out_of_reach,
+    last_cause,
+    without_secrets,
+)
 from stackfix.sources.conda_loop import run
 from stackfix.sources.conda_names import Place
+from stackfix.sources.conda_reach import Reach
+from stackfix.sources.conda_settings import CondaSettings
 
 if TYPE_CHECKING:
-    from rattler import Gateway, RepoDataRecord
+    from rattler import Channel, Gateway, RepoDataRecord
+    from rattler.networking import Client
+
+Answer = TypeVar("Answer")
+_READS = 5                          # read timeouts that one whole answer may take: conda-forge's is 50 MB
+_GRACE = 1.0                        # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Whether a channel answered. `reason` says why nobody did."""
+
+    place: Place
+    reason: str | None
 
 
 class Live:
     """One gateway, made when it is first needed."""
 
-    def __init__(self, cache_dir: Path, *, offline: bool) -> None:
-        self._cache_dir, self._offline = cache_dir, offline
+    def __init__(self, settings: CondaSettings, environ: Mapping[str, str], cache_dir: Path, *, offline: str | None,
+                 progress: bool = False, agent: str = "stackfix") -> None:
+        """`offline`: where it is said that nothing may be asked."""
+        self._settings, self._environ, self._cache_dir, self._agent = settings, environ, cache_dir, agent
+        self.offline, self._progress = offline, progress
         self._gateway: Gateway | None = None
+        self._mirrors: dict[str, list[str]] = {}
+        self._reach = Reach(settings, environ)
+
+    def expect(self, places: Sequence[Place]) -> None:
+        """Take the mirrors of these channels into account, from now on."""
+        found = {place.channel.url: list(place.mirrors) for place in places if place.mirrors}
+        if not found.keys() <= self._mirrors.keys():
+            self._mirrors |= found
+            self._gateway = None
 
     @property
     def gateway(self) -> Gateway:
+        """Raises BadInput where rattler's own store of logins cannot be read."""
         if self._gateway is None:
             from rattler import Gateway
+            from rattler.repo_data.gateway import SourceConfig
 
-            self._gateway = Gateway(cache_dir=self._cache_dir / "conda-repodata-v1")
+            action = "force-cache-only" if self.offline is not None else "cache-or-fetch"
+            self._gateway = Gateway(cache_dir=self._cache_dir / "conda-repodata-v1", client=self._client(),
+                                    default_config=SourceConfig(cache_action=action),  # type: ignore[arg-type]
+                                    show_progress=self._progress)
         return self._gateway
 
-    def channel(self, place: Place) -> list[object]:
-        """What rattler calls the channel."""
+    def channel(self, place: Place) -> Channel:
+        """What rattler calls the channel. Raises BadInput."""
         from rattler import Channel
+        from rattler.exceptions import InvalidChannelError
 
-        return [Channel(place.fetch)]
+        try:
+            return Channel(place.fetch)
+        except InvalidChannelError as fault:
+            reason = without_secrets(str(fault).splitlines()[-1])
+            raise BadInput(place.channel.name, f"is no channel ({reason})") from None
 
-    def reason_against(self, place: Place, platform: str) -> str | None:
-        """Why the channel cannot be reached, or None where it was."""
-        if place.fetch.startswith("file:"):
-            return None
-        if self._offline:
-            return "--offline"
+    def reach(self, places: Sequence[Place], platform: str) -> tuple[Reached, ...]:
+        """Whether each of these answers, asked all at once. Raises BadChannel for an answer that cannot be used."""
+        self.expect(places)
+        return run(self._reached(places, platform))
+
+    def query(self, place: Place, sources: Sequence[Any], platform: str, name: str) -> list[RepoDataRecord]:
+        """All records of one name. Raises BadChannel."""
         from rattler.exceptions import GatewayError
 
         try:
-            self.query(self.channel(place), platform, "python")
+            return run(self._limited(place, self._query(sources, platform, name)))
         except GatewayError as fault:
-            return f"{place.channel.name} cannot be reached: {str(fault).rpartition('Caused by: ')[2]}"
+            raise bad_channel(place.channel.name, fault) from None
+
+    async def _reached(self, places: Sequence[Place], platform: str) -> tuple[Reached, ...]:
+        reasons = await asyncio.gather(*(self._reason(place, platform) for place in places))
+        return tuple(Reached(place=place, reason=reason) for place, reason in zip(places, reasons, strict=True))
+
+    async def _reason(self, place: Place, platform: str) -> str | None:
+        """Why nobody answers for the channel. What is asked brings its repodata, which is needed anyway."""
+        from rattler.exceptions import GatewayError
+
+        if not place.fetch.startswith("file:"):
+            refused = self.offline or await self._reach.refusal(place)
+            if refused is not None and (place.bundled or self.offline is None):
+                return refused
+        try:
+            await self._limited(place, self._query([self.channel(place)], platform, "python"))
+        except GatewayError as fault:
+            if self.offline is not None and not place.fetch.startswith("file:"):
+                raise ChannelUnreachable(
+                    place.channel.name, f"is not in the cache, and {self.offline} forbids asking for it",
+                    "run once without it") from None
+            if is_out_of_reach(fault):
+                return last_cause(fault)
+            raise bad_channel(place.channel.name, fault) from None
         return None
 
-    def query(self, sources: list[Any], platform: str, name: str) -> list[RepoDataRecord]:
-        """All records of one name."""
-        found = run(self.gateway.query(sources, [platform, "noarch"], [name], recursive=False,  # type: ignore[list-item]
-                                       channel_relations="disabled"))
+    async def _query(self, sources: Sequence[Any], platform: str, name: str) -> list[RepoDataRecord]:
+        found = await self.gateway.query(sources, subdirs(platform), [name], recursive=False,
+                                         channel_relations="disabled")
         return [record for records in found for record in records]
 
+    async def _limited(self, place: Place, work: Coroutine[Any, Any, Answer]) -> Answer:
+        limit = self._longest + _GRACE
+        try:
+            return await asyncio.wait_for(work, limit)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise endless(place.channel.name, limit) from None
 
-def unreadable(place: Place, fault: Exception) -> Unreachable:
-    """The error about a channel whose answer cannot be used."""
-    return Unreachable(place.channel.name, str(fault))
+    @property
+    def _longest(self) -> int:
+        """Seconds that one whole answer may take."""
+        return max(1, math.ceil(self._settings.read_timeout * _READS))
+
+    def _client(self) -> Client:
+        from rattler import Config
+        from rattler.exceptions import AuthenticationStorageError
+        from rattler.networking import Client
+
+        try:
+            config = Config.from_toml(self._config())
+            with _authorities(self._settings, self._environ):
+                return Client.from_config(config, max_retries=self._settings.retries, user_agent=self._agent,
+                                          timeout=self._longest)
+        except AuthenticationStorageError as fault:
+            raise BadInput("rattler's store of logins", without_secrets(str(fault).splitlines()[0]),
+                           "correct the file, or set RATTLER_AUTH_FILE to another") from None
+        except ValueError as fault:
+            reason = without_secrets(str(fault).splitlines()[-1])
+            raise BadInput(".condarc", f"mirrored_channels or proxy_servers holds no address ({reason})") from None
+
+    def _config(self) -> str:
+        """rattler's configuration, which is TOML."""
+        import tomli_w
+
+        document: dict[str, Any] = {"tls-no-verify": self._settings.verify == "false"}
+        if self._settings.proxies:
+            document["proxy-config"] = dict(self._settings.proxies)
+        if self._mirrors:
+            document["mirrors"] = self._mirrors
+        return tomli_w.dumps(document)
+
+
+@contextmanager
+def _authorities(settings: CondaSettings, environ: Mapping[str, str]) -> Iterator[None]:
+    """Have rattler trust the authorities of ssl_verify, or of what conda and pip take them from."""
+    named = settings.verify if settings.verify not in {"true", "false"} else None
+    if named is not None and not Path(named).exists():
+        raise BadInput(f"ssl_verify {named}", "no such file")
+    usual = None if environ.get("SSL_CERT_FILE") else environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    path = named or usual
+    if path is None:
+        yield
+        return
+    variable = "SSL_CERT_DIR" if Path(path).is_dir() else "SSL_CERT_FILE"
+    before = os.environ.get(variable)
+    os.environ[variable] = path     # the only way to tell rattler, which reads it as the client is made
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+
+
+def subdirs(platform: str) -> list[Any]:
+    """The subdirs of a channel that hold packages for the platform."""
+    return [platform, "noarch"]

@@ -8,16 +8,25 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from stackfix.errors import Unreachable
+
 Answer = TypeVar("Answer")
 _LEAVE = 0.05                       # seconds; a hundred times what a thread of py-rattler takes to let go
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What `work` comes to."""
+    """What `work` comes to. Raises Unreachable where py-rattler itself breaks down."""
     import asyncio
 
     _let_threads_leave()
-    return asyncio.run(work)
+    try:
+        return asyncio.run(work)
+    except BaseException as fault:
+        if type(fault).__name__ != "PanicException":    # pyo3's: no Exception, and of no module that can be imported
+            raise
+        reason = str(fault).partition("\n")[0][:200]
+        raise Unreachable("py-rattler", f"broke down on what a channel answered ({reason})",
+                          "try another version of py-rattler, or take the bundled records with --offline") from None
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackfix.conda.records import CondaRecord
+from stackfix.sources.conda_names import Place, public_address
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
 
-def our_record(theirs: RepoDataRecord, *, fetched: str, public: str) -> CondaRecord:
-    """The record, with addresses below `public` where rattler has them below `fetched`, the address that it reads."""
+def our_record(theirs: RepoDataRecord, place: Place) -> CondaRecord:
+    """The record, with addresses below the channel's own."""
     noarch = theirs.noarch
     return CondaRecord(
         name=theirs.name.normalized, version=str(theirs.version), build=str(theirs.build),
-        build_number=theirs.build_number, subdir=theirs.subdir, channel=public, file_name=theirs.file_name,
-        url=public_address(theirs.url, fetched=fetched, public=public),
+        build_number=theirs.build_number, subdir=theirs.subdir, channel=place.channel.url, file_name=theirs.file_name,
+        url=record_address(theirs.url, place),
         md5=theirs.md5.hex() if theirs.md5 else None, sha256=theirs.sha256.hex() if theirs.sha256 else None,
         depends=tuple(theirs.depends), constrains=tuple(theirs.constrains),
         noarch="python" if noarch.python else "generic" if noarch.generic else None,
@@ -27,14 +28,11 @@ def our_record(theirs: RepoDataRecord, *, fetched: str, public: str) -> CondaRec
         track_features=tuple(theirs.track_features), python_site_packages_path=theirs.python_site_packages_path)
 
 
-def public_address(url: str, *, fetched: str, public: str) -> str:
-    """`url` as it may be written down."""
-    base = fetched.rstrip("/") + "/"
-    if url.startswith(base):
-        return f"{public}/{url[len(base):]}"
-    from stackfix.sources.address import without_credentials
-
-    return without_credentials(url)
+def record_address(url: str, place: Place) -> str:
+    """`url` as it may be written down: below the channel's own address where rattler read it below another."""
+    if url.startswith(f"{place.fetch}/"):
+        return f"{place.channel.url}/{url[len(place.fetch) + 1:]}"
+    return public_address(url)
 
 
 def _milliseconds(time: dt.datetime | None) -> int | None:

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import CondaAsk, CondaCause, CondaConflict, Spec
 from stackfix.errors import BadInput
-from stackfix.sources.conda_live import Live
+from stackfix.sources.conda_errors import bad_channel, without_secrets
+from stackfix.sources.conda_live import Live, subdirs
 from stackfix.sources.conda_loop import run
 
 if TYPE_CHECKING:
     from rattler import GenericVirtualPackage, MatchSpec, RepoDataRecord
 
+LONGEST = timedelta(minutes=10)     # of one solve; the hardest seen took a second
+
 
 def solve_asked(
-    ask: CondaAsk, sources: list[Any], live: Live, locked: list[RepoDataRecord],
+    ask: CondaAsk, sources: Sequence[Any], live: Live, locked: list[RepoDataRecord],
 ) -> list[RepoDataRecord] | CondaConflict:
-    """The records, or why there are none. Raises BadInput for a spec that is none."""
+    """The records, or why there are none. Raises BadInput for a spec that is none, Unreachable."""
     from rattler import ChannelPriority, solve
-    from rattler.exceptions import SolverError
+    from rattler.exceptions import GatewayError, SolverError
 
-    priority = ChannelPriority.Strict if ask.priority == "strict" else ChannelPriority.Disabled
-    newest = None if ask.exclude_newer is None else _moment(ask.exclude_newer)
     work = solve(
-        sources, [match_spec(spec) for spec in ask.specs], gateway=live.gateway, platforms=[ask.platform, "noarch"],  # type: ignore[list-item]
-        locked_packages=locked, virtual_packages=_virtual(ask), channel_priority=priority, exclude_newer=newest,
+        sources, [match_spec(spec) for spec in ask.specs], gateway=live.gateway, platforms=subdirs(ask.platform),
+        locked_packages=locked, virtual_packages=_virtual(ask), timeout=LONGEST,
+        channel_priority=ChannelPriority.Strict if ask.priority == "strict" else ChannelPriority.Disabled,
+        exclude_newer=None if ask.exclude_newer is None else cutoff(ask.exclude_newer),
         constraints=[match_spec(spec) for spec in ask.constraints], channel_relations="disabled")
     try:
         return run(work)
     except SolverError as fault:
         raw = str(fault)
         return CondaConflict(causes=tuple(CondaCause(text=line.strip()) for line in raw.splitlines()), raw=raw)
+    except GatewayError as fault:
+        names = ", ".join(channel.name for channel in ask.channels)
+        raise bad_channel(names, fault) from None
 
 
 def match_spec(spec: Spec) -> MatchSpec:
@@ -40,18 +47,36 @@ def match_spec(spec: Spec) -> MatchSpec:
     from rattler.exceptions import InvalidMatchSpecError
 
     try:
-        return MatchSpec(spec.text)
+        read = MatchSpec(spec.text)     # not strict: in strict mode a build with a dot and a glob is none
     except InvalidMatchSpecError as fault:
-        raise BadInput(f"{spec.text} ({spec.origin})", f"is no conda spec: {str(fault).splitlines()[0]}") from None
+        reason = without_secrets(str(fault).partition("\n")[0])
+        raise BadInput(f"{spec.text} ({spec.origin})", f"is no conda spec: {reason}") from None
+    if read.build is not None and " " in str(read.build) and not str(read.build).startswith("^"):
+        raise BadInput(f"{spec.text} ({spec.origin})", "is no conda spec: it has more parts than name, version, build")
+    return read
 
 
 def _virtual(ask: CondaAsk) -> list[GenericVirtualPackage]:
     from rattler import BuildString, GenericVirtualPackage, PackageName, Version
+    from rattler.exceptions import InvalidVersionError
 
-    return [GenericVirtualPackage(PackageName(each.name), Version(each.version), BuildString(each.build))
-            for each in ask.virtual]
+    found = []
+    for each in ask.virtual:
+        try:
+            version = Version(each.version)
+        except InvalidVersionError:
+            raise BadInput(f"{each.name} {each.version}", f"is no version ({each.origin})") from None
+        found.append(GenericVirtualPackage(PackageName(each.name), version, BuildString(each.build)))
+    return found
 
 
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
+def cutoff(text: str) -> datetime:
+    """The last moment that is not too new. A date stands for its end (UTC), as in uv. Raises BadInput."""
+    written = text.strip()
+    try:
+        moment = datetime.fromisoformat(f"{written[:-1]}+00:00" if written.endswith(("Z", "z")) else written)
+    except ValueError:
+        raise BadInput(f"--exclude-newer {text}", "is no ISO 8601 date or time", "write it as 2026-01-31") from None
+    moment = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    whole_day = not {"T", "t", ":", " "} & set(written)
+    return moment + timedelta(days=1 if whole_day else 0, milliseconds=-1)
