@@ -140,7 +140,8 @@ def test_activation_holds_once_it_is_sourced(bench: Bench) -> None:
     assert "bin/activate" in {each["path"] for each in said.json["applied"]["kept"]}
     assert list(shape_differences(documented(), {key: said.json[key] for key in documented()})) == []
     assert not is_cured(bench)          # not activated
-    assert bench.say("check").stdout.endswith("`stackfix repair --dry-run` shows what would cure it\n")
+    assert bench.say("check").stdout.endswith(
+        f"`stackfix repair --dry-run --prefix {bench.prefix}` shows what would cure it\n")
     script = f'. "{bench.prefix}/bin/activate"; env -0; deactivate; printf "%s" "$LD_LIBRARY_PATH"'
     for shell in shells():
         done = subprocess.run([shell, "-c", script], env={**bench.hostile, "PATH": "/usr/bin:/bin"}, text=True,
@@ -153,6 +154,23 @@ def test_activation_holds_once_it_is_sourced(bench: Bench) -> None:
     assert bench.say("check", "--fail-on", "warning", LD_LIBRARY_PATH=path).status == 0
     assert bench.say("undo").status == 0
     assert (bench.tree(), bench.cache()) == (before, cache)
+
+
+def test_once_more_in_a_shell_that_is_not_activated_there_is_nothing_to_write(bench: Bench) -> None:
+    """An unattended repair would stack one transaction on the other."""
+    assert bench.say("repair", "--yes", "--method", "activate").status == 0
+    before = bench.tree()
+    for _ in range(2):
+        said = bench.say("repair", "--yes", "--method", "activate")
+        assert (said.status, said.stdout.splitlines()[0]) == (1, (
+            f"1 error in {bench.prefix}, and the scripts of an earlier repair cure it once it is activated anew")), said
+        assert f"source {bench.prefix}/bin/activate" in said.stdout
+        assert bench.tree() == before
+    inside = {name: value for name, value in activated(bench).items() if name == "LD_LIBRARY_PATH"}
+    assert bench.say("repair", "--yes", "--method", "activate", **inside).status == 0
+    assert bench.tree() == before
+    assert bench.say("undo").status == 0
+    assert "no repair is recorded" in bench.say("undo").stdout
 
 
 def test_a_link_alone_is_not_what_is_done(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import stat
 
 from stackfix.apply.errors import CannotWrite, ExternallyManaged, NotOurs
@@ -17,7 +18,7 @@ def must_be_ours(tree: Tree, *, break_system: bool) -> None:
     """Raises ExternallyManaged, NotOurs or CannotWrite where this environment is not to be changed by us."""
     owner = os.fstat(tree.descriptor).st_uid
     if owner != os.geteuid():
-        raise NotOurs(tree.prefix, f"belongs to {name_of(owner)}", f"run as {name_of(owner)}")
+        raise NotOurs(tree.prefix, f"belongs to {name_of(owner)}", f"run as {name_of(owner)}; {without_rights(tree)}")
     mark = find_mark(tree)
     if mark is not None and not break_system:
         raise ExternallyManaged(tree.prefix, f"is an externally managed Python ({mark}): its packages belong to the "
@@ -41,15 +42,16 @@ def must_be_writable(tree: Tree, path: str) -> None:
     shown = join(tree.prefix, path)
     with tree.folder(path) as folder:
         if os.fstatvfs(folder).f_flag & os.ST_RDONLY:
-            raise CannotWrite(shown, "is on a file system that is mounted read-only", READ_ONLY)
+            raise CannotWrite(shown, "is on a file system that is mounted read-only", without_rights(tree))
         found = os.fstat(folder)
         if found.st_uid != os.geteuid():
-            raise NotOurs(shown, f"belongs to {name_of(found.st_uid)}", "nothing was changed")
+            raise NotOurs(shown, f"belongs to {name_of(found.st_uid)}", without_rights(tree))
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
-            raise CannotWrite(shown, f"cannot be written: its mode is {stat.S_IMODE(found.st_mode):o}", READ_ONLY)
+            raise CannotWrite(shown, f"cannot be written: its mode is {stat.S_IMODE(found.st_mode):o}",
+                              without_rights(tree))
         if found.st_dev != os.fstat(tree.descriptor).st_dev:
             raise CannotWrite(shown, "is on another file system than the environment: nothing can be moved aside there",
-                              "nothing was changed")
+                              without_rights(tree))
 
 
 def must_be_movable(tree: Tree, path: str) -> None:
@@ -58,7 +60,7 @@ def must_be_movable(tree: Tree, path: str) -> None:
     if found is None:
         return
     if found.st_uid != os.geteuid():
-        raise NotOurs(join(tree.prefix, path), f"belongs to {name_of(found.st_uid)}", "nothing was changed")
+        raise NotOurs(join(tree.prefix, path), f"belongs to {name_of(found.st_uid)}", without_rights(tree))
     if stat.S_ISDIR(found.st_mode):
         must_be_writable(tree, path)        # a folder that moves gets another "..", which is a write
 
@@ -70,4 +72,6 @@ def name_of(number: int) -> str:
         return f"user {number}"
 
 
-READ_ONLY = "nothing was changed; `stackfix run -- CMD` needs no write access"
+def without_rights(tree: Tree) -> str:
+    """What can be done by who may change nothing."""
+    return f"`stackfix run --prefix {shlex.quote(tree.prefix)} -- CMD` needs no write access"

@@ -102,6 +102,7 @@ def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, 
         return
     from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
     from stackfix.report.check import Manner, check_lines
+    from stackfix.report.printable import printable
 
     place = view.environment.prefix + (f" of {root}" if root else "")
     place += f" with {', '.join(asked.wheels)}" if asked.wheels else ""
@@ -111,7 +112,10 @@ def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, 
         click.echo(line, color=colour_wanted(sys.stdout))
     here = root is None and not asked.extensions and not asked.wheels
     if here and not common.quiet and any(each.repairable and each.severity != "note" for each in diagnosis.findings):
-        click.echo("`stackfix repair --dry-run` shows what would cure it")
+        from stackfix.cli.command_shown import command_for
+
+        shown = command_for(view.environment.prefix, "repair", "--dry-run")
+        click.echo(printable(f"`{shown}` shows what would cure it"))
 
 
 def stack_projects(view: View) -> frozenset[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stackfix.cli.command_shown import command_for
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.inspecting import Asked, open_view
 from stackfix.cli.places_named import current_folder, place_of, variable_of
@@ -82,15 +82,6 @@ def prefix_of(asked: Asked) -> str:
     """The environment's folder. Raises BadInput where there is none."""
     return find_environment(asked.root, asked.environ, prefix=asked.prefix, python=asked.python,
                             running=sys.prefix).prefix
-
-
-def command_for(prefix: str, *words: str) -> str:
-    """`stackfix WORDS` as it has to be typed in this shell to be about `prefix`."""
-    try:
-        active = find_environment(Root(), os.environ, prefix=None, python=None, running=sys.prefix).prefix
-    except StackfixError:
-        active = None
-    return shlex.join(["stackfix", *words, *(() if active == prefix else ("--prefix", prefix))])
 
 
 def undo_command(prefix: str) -> str:

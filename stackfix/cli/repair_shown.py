@@ -9,8 +9,9 @@ import click
 
 from stackfix.apply.records import Applied
 from stackfix.cli.check import stack_projects
+from stackfix.cli.command_shown import command_for
 from stackfix.cli.common import CommonOptions
-from stackfix.cli.repair_planning import Planned, command_for
+from stackfix.cli.repair_planning import Planned
 from stackfix.cli.repair_telling import print_lines, tell, tell_manner
 from stackfix.cli.repairing_pins import Pins, Rest
 from stackfix.cli.terminal import stderr_style

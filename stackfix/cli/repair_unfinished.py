@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
+from stackfix.apply.errors import Busy
 from stackfix.apply.pending import complete, pending, take_back
 from stackfix.apply.records import Pending
+from stackfix.cli.command_shown import command_for
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.repair_ask import ask
 from stackfix.cli.repair_planning import prefix_of
 from stackfix.cli.repair_telling import talk_manner, tell
-from stackfix.errors import AnswerIsNo, Unreachable
+from stackfix.errors import AnswerIsNo
 from stackfix.report.repair_ended import pending_lines
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ class LeftUnfinished(AnswerIsNo):
         return f"{self.args[0]}: an earlier repair was stopped in the middle"
 
     def next_step(self) -> str | None:
-        return "`stackfix repair` completes it, `stackfix undo` takes it back"
+        repair, undo = (command_for(self.args[0], word) for word in ("repair", "undo"))
+        return f"`{repair}` completes it, `{undo}` takes it back"
 
 
 def end_unfinished(asked: Asked, common: CommonOptions, *, dry_run: bool, yes: bool) -> None:
     """Completes an earlier repair, or takes it back where it cannot be completed, once that was agreed to.
 
-    Raises LeftUnfinished where it was not, and Unreachable where another process is at it.
+    Raises LeftUnfinished where it was not, and Busy where another process is at it.
     """
     prefix = prefix_of(asked)
     found = unfinished(prefix)
@@ -56,10 +59,12 @@ def end_unfinished(asked: Asked, common: CommonOptions, *, dry_run: bool, yes: b
 
 
 def unfinished(prefix: str) -> Pending | None:
-    """A repair that nobody ends. Raises Unreachable for one that is being made right now."""
+    """A repair that nobody ends. Raises Busy for one that is being made right now."""
     found = pending(prefix)
+    while found is not None and found.running is None and (again := pending(prefix)) != found:
+        found = again           # somebody ended it between two looks
     if found is not None and found.running is not None:
-        raise Unreachable(prefix, f"{found.running} is changing it right now", "wait for it, and try again")
+        raise Busy(prefix, f"{found.running} is changing it right now", "wait for it, and try again")
     return found if found is not None and found.number is not None else None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stackfix.cli.command_shown import command_for
 from stackfix.cli.inspecting import Asked, open_view
 from stackfix.cli.repairing import DiskGround
 from stackfix.diagnose.diagnose import diagnose
@@ -32,7 +33,7 @@ from stackfix.plan.rules_seen import behind, beside, lost
 from stackfix.plan.simulate import Simulation
 
 SPLITS = re.compile("[:; ]")    # of LD_PRELOAD and of LD_LIBRARY_PATH: a folder whose name has one cannot be named
-FILES = "variables alone do not do it: `stackfix repair` changes files"
+FILES = "variables alone do not do it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ def by_variables(view: View, ground: Ground) -> Cured:
     for each in findings:
         if not search.is_cured(effect, each):
             effect = preloaded(search, effect, each) or effect
-    left = tuple(Left(code=each.code, summary=each.summary, reason=FILES) for each in findings
+    reason = f"{FILES}: `{command_for(view.environment.prefix, 'repair')}` changes files"
+    left = tuple(Left(code=each.code, summary=each.summary, reason=reason) for each in findings
                  if each.severity == "error" and not (effect and search.is_cured(effect, each)))
     return Cured(environment=view.environment, left=left, variables=variables_after(view.situation, effect.variables))
 
