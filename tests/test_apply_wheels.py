@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -125,6 +126,53 @@ def test_an_installer_is_heard_only_where_it_fails(place: Place, capfd: pytest.C
     said = capfd.readouterr()
     assert said.out == ""
     assert "hash" in said.err.lower()
+
+
+@pytest.mark.parametrize("how", ["other bytes", "cut short", "gone"])
+def test_an_archive_that_is_altered_after_the_plan_changes_nothing(how: str, place: Place, tmp_path: Path) -> None:
+    """It lies in a folder of ours, as a wheel does that a plan was simulated with."""
+    before, wheels = tree_of(place.prefix), tmp_path / "wheels"
+    wheels.mkdir()
+    name, content = wheel("2.0", padding=9)
+    server = WheelServer(name, content)
+    plan = plan_for(place, server)
+    (wheels / name).write_bytes(wheel("2.0", padding=8)[1] if how == "other bytes" else content[:-9])
+    if how == "gone":
+        (wheels / name).unlink()
+    installer = place.installer("http://127.0.0.1:9")
+    words = (*installer.installer.words, "--no-index", "--find-links", str(wheels))
+    from_folder = replace(installer, installer=replace(installer.installer, words=words))
+    with pytest.raises(InstallFailed) as caught:
+        apply_plan(plan, place.prefix, installer=from_folder)
+    assert caught.value.next_step() == "its own message is above; nothing was changed"
+    assert tree_of(place.prefix) == before
+    assert pending(place.prefix) is None
+    (wheels / name).write_bytes(content)
+    apply_plan(plan, place.prefix, installer=from_folder)
+    assert place.says() == "demo 2.0"
+    undo(place.prefix)
+    assert tree_of(place.prefix) == before
+
+
+@pytest.mark.parametrize("place", ["uv"], indirect=True)
+def test_no_file_of_uvs_cache_is_changed_though_the_environment_is_linked_to_it(place: Place, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    linked = replace(place, environ={**place.environ, "UV_LINK_MODE": "hardlink"})
+    before, own = tree_of(cache), tree_of(place.prefix)
+    files = {path: facts for path, facts in before.items() if stat.S_ISREG(int(str(facts[0])))}
+    shared = {facts[-1] for facts in files.values()} & {facts[-1] for facts in own.values()}
+    assert len(shared) > 5      # inodes that both have, or nothing is shown here
+    with serving(WheelServer(*wheel("2.0", padding=9))) as server:
+        apply_plan(plan_for(linked, server), place.prefix, installer=linked.installer(server.url))
+    after = tree_of(cache)
+    assert {path: after[path] for path in files} == files       # bytes, modes, link counts, inodes
+    new = {facts[-1] for path, facts in after.items() if path not in before}
+    assert len(new & {facts[-1] for facts in tree_of(place.prefix).values()}) > 5
+    assert place.says() == "demo 2.0"
+    undo(place.prefix)
+    after = tree_of(cache)
+    assert {path: after[path] for path in files} == files
+    assert tree_of(place.prefix) == own
 
 
 def test_a_server_that_dies_in_the_middle_of_a_file_changes_nothing(place: Place) -> None:

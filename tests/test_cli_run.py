@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import signal
@@ -17,6 +18,8 @@ from tests.repair_world import WINNER, Bench, bench_in, read_only
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
+IMAGE = ('rm -rf "$1"; cp -a "$0" "$1"; mount -t tmpfs none "$0"; cp -a "$1/." "$0"; mount -o remount,ro "$0"; shift; '
+         'exec "$@"')
 TELL = "import os, sys; print(sys.prefix, os.environ.get('VIRTUAL_ENV'), sys.argv[1:]); sys.exit(41)"
 
 
@@ -46,6 +49,24 @@ def test_it_needs_no_write_access(bench: Bench) -> None:
         pytest.skip("nothing can be mounted here")
     said = bench.say("run", "--", "python", "-B", "-c", WINNER, start=start)
     assert (said.status, said.stdout.strip(), said.stderr) == (0, bench.own, "")
+
+
+def test_a_file_system_that_is_read_only_is_planned_for_and_used(bench: Bench, tmp_path: Path) -> None:
+    """Not a folder of another one: a file system of its own, as that of an image."""
+    before = bench.tree()
+    start = ("unshare", "--mount", "sh", "-ec", IMAGE, bench.prefix, tmp_path / "copy")
+    if os.geteuid() != 0 or run([*start, "true"], cwd=tmp_path, env=bench.environ()).status != 0:
+        pytest.skip("nothing can be mounted here")
+    assert run([*start, "touch", bench.prefix / "x"], cwd=tmp_path, env=bench.environ()).status != 0
+    planned = bench.say("repair", "--dry-run", "--json", start=start)
+    assert (planned.status, planned.json["plan"]) == (1, bench.say("repair", "--dry-run", "--json").json["plan"])
+    said = bench.say("run", "--", "python", "-B", "-c", WINNER, start=start)
+    assert (said.status, said.stdout.strip(), said.stderr) == (0, bench.own, "")
+    refused = bench.say("repair", "--yes", start=start)
+    assert refused.status == 3, refused
+    assert "mounted read-only" in refused.stderr
+    assert bench.say("undo", "--list", start=start).stdout == f"no repair is recorded in {bench.prefix}\n"
+    assert bench.tree() == before
 
 
 @pytest.mark.parametrize("dashes", [("--",), ()], ids=str)

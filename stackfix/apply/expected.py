@@ -37,10 +37,13 @@ def placed_by(moves: Iterable[Move]) -> tuple[dict[str, Node], set[str]]:
 
 
 class Before:
-    """What was in the environment before a transaction: what it set aside is still kept."""
+    """What was in the environment before a transaction: what it set aside is still kept.
 
-    def __init__(self, tree: Tree, home: str, moves: Iterable[Move]) -> None:
-        self._tree, self._home, self._moves = tree, home, tuple(moves)
+    resumed: an undo was stopped in the middle, so a folder may be put back in part, and get its mode last
+    """
+
+    def __init__(self, tree: Tree, home: str, moves: Iterable[Move], *, resumed: bool) -> None:
+        self._tree, self._home, self._moves, self._resumed = tree, home, tuple(moves), resumed
 
     def copy_of(self, path: str) -> str | None:
         """Where what was at `path` lies; None where nothing was there."""
@@ -55,11 +58,15 @@ class Before:
         if is_cache(path):
             return True
         copy = self.copy_of(path)
-        if copy is None or node_at(self._tree, copy) != node_at(self._tree, path):
+        if copy is None or not self._is_like(copy, path):
             return False
         return not self._tree.is_folder(path) or all(
             self.copy_of(inner) is None or self.is_there_again(inner)
             for inner in (join(path, name) for name in self._tree.names(path)))
+
+    def _is_like(self, copy: str, path: str) -> bool:
+        before, now = node_at(self._tree, copy), node_at(self._tree, path)
+        return before == now or (self._resumed and before.kind == now.kind == "folder")
 
 
 def since(tree: Tree, before: Before, moves: Iterable[Move]) -> Since:

@@ -50,7 +50,7 @@ def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) ->
     """All moves are taken back. Raises as `taken_back` does."""
     work = Work(tree, found, journal)
     made = [each for each in found.moves if work.is_made(each)]
-    before = Before(tree, found.home, made)
+    before = Before(tree, found.home, made, resumed=found.undoing is not None)
     now = since(tree, before, made)
     if now.differences and not forced:
         raise ChangedSince(tree.prefix, now.differences)

@@ -90,6 +90,7 @@ class Work:
         if any(added_to(self.tree, folder, ours) for folder in folders):
             for path in reversed(ours):
                 self._bring_out_one(path)
+            make_folders(self.tree, self.store_of(each), mode=0o700)    # tells that this move is taken back
             return
         make_folders(self.tree, split(self.store_of(each))[0], mode=0o700)
         self._move(each, each.path, self.store_of(each))
