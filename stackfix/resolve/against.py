@@ -83,7 +83,7 @@ def _cuda_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> 
     if query.cuda_matches(asked, build.cuda):
         return
     cpu_only = build.cuda == query.CPU
-    says = _cpu_only(build) if cpu_only else f"is built for {cuda_words(build.cuda)} on the default index"
+    says = _cpu_only(build) if cpu_only else f"is built for {cuda_words(build.cuda)} {_where(build)}"
     elsewhere = tuple(
         row for row in query.builds(evidence.matrix, platform=build.platform)
         if row.version == build.version and row.index != query.DEFAULT_INDEX and query.cuda_matches(asked, row.cuda)
@@ -96,7 +96,11 @@ def _cuda_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> 
 
 
 def _cpu_only(build: TorchBuild) -> str:
-    return f"has only a CPU build for {build.platform} on the default index"
+    return f"has only a CPU build for {build.platform} {_where(build)}"
+
+
+def _where(build: TorchBuild) -> str:
+    return "on the default index" if build.index == query.DEFAULT_INDEX else f"in {build.index}"
 
 
 def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> Iterator[Reason]:

@@ -21,24 +21,28 @@ CHOSEN = "stackfix"     # who asks for what nobody named: the stack itself
 
 def assemble(evidence: Evidence, solved: Solved, notes: tuple[str, ...]) -> Lock:
     """The lock: the same for the same evidence, to the last byte."""
-    targets = tuple(
-        TargetLock(
-            target=target, build=solved.stack.builds[target.platform],
-            packages=_packages(evidence, solved, target, closure),
-        )
-        for target, closure in sorted(solved.closures.items())
+    targets = tuple(target_lock(evidence, solved, target) for target in sorted(solved.closures))
+    return Lock(stack=summary(evidence, solved), targets=targets, notes=notes, conda=solved.conda)
+
+
+def target_lock(evidence: Evidence, solved: Solved, target: Target) -> TargetLock:
+    """The lock of one target."""
+    return TargetLock(
+        target=target, build=solved.stack.builds[target.platform],
+        packages=locked_packages(evidence, solved.question, target, solved.closures[target], solved.plan),
     )
-    return Lock(stack=summary(evidence, solved), targets=targets, notes=notes)
 
 
 def summary(evidence: Evidence, solved: Solved) -> StackSummary:
     """What the stack is, in a line."""
-    builds = [solved.stack.builds[target.platform] for target in sorted(solved.closures)]
+    builds = [solved.stack.builds[target.platform] for target in solved.targets]
     build = next((build for build in builds if build.cuda != query.CPU), builds[0])
     chosen: dict[str, str] = {}
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         for name, candidate in closure.chosen.items():
             chosen.setdefault(name, str(candidate.version))
+    if not solved.closures:
+        chosen = _of_channels(solved)
     family = query.driver_floor(evidence.matrix, build.cuda)
     abis = {build.cxx11_abi for build in builds}
     return StackSummary(
@@ -50,9 +54,25 @@ def summary(evidence: Evidence, solved: Solved) -> StackSummary:
         nccl=_library(chosen, "nvidia-nccl", build) or build.nccl,
         flash_attn=solved.plan.version if solved.plan is not None else chosen.get(FLASH_ATTN),
         driver_min=family.floor if family is not None else None,
-        pythons=tuple(sorted({target.python for target in solved.closures}, key=_minor)),
-        platforms=tuple(sorted({target.platform for target in solved.closures})),
+        pythons=tuple(sorted({target.python for target in solved.targets}, key=_minor)),
+        platforms=tuple(sorted({target.platform for target in solved.targets})),
     )
+
+
+def _of_channels(solved: Solved) -> dict[str, str]:
+    """Versions of what channels have, under the names that the stack's libraries have on the index."""
+    found: dict[str, str] = {}
+    for target in solved.conda:
+        packages = {record.name: record.version for record in target.records}
+        for name in ("cudnn", "nvjitlink", "nccl"):
+            version = packages.get(f"lib{name}") or packages.get(name)
+            if version is not None:
+                major = solved.stack.cuda.partition(".")[0]
+                found.setdefault(f"nvidia-{name}-cu{major}", version)
+        flash_attn = packages.get(FLASH_ATTN) or next((p.version for p in target.pip if p.name == FLASH_ATTN), None)
+        if flash_attn is not None:
+            found.setdefault(FLASH_ATTN, flash_attn)
+    return found
 
 
 def _minor(python: str) -> tuple[int, ...]:
@@ -71,14 +91,18 @@ def _library(chosen: Mapping[str, str], stem: str, build: TorchBuild) -> str | N
     return next((chosen[name] for name in names if name in chosen), None)
 
 
-def _packages(evidence: Evidence, solved: Solved, target: Target, closure: Closure) -> tuple[LockedPackage, ...]:
-    parents = _parents(solved.question, closure)
+def locked_packages(
+    evidence: Evidence, question: Question, target: Target, closure: Closure, plan: FlashPlan | None,
+    without: frozenset[str] = frozenset(),
+) -> tuple[LockedPackage, ...]:
+    """The pins of a closure, sorted by name, the second step among them; `without` projects that others bring."""
+    parents = _parents(question, closure)
     children = _children(closure)
     packages = [
         _package(evidence, closure, candidate, children.get(name, ()), parents.get(name, ()))
-        for name, candidate in closure.chosen.items()
+        for name, candidate in closure.chosen.items() if name not in without
     ]
-    packages.extend(_second_step(evidence, solved.question, solved.plan, target))
+    packages.extend(_second_step(evidence, question, plan, target))
     return tuple(sorted(packages, key=lambda package: package.name))
 
 

@@ -21,17 +21,20 @@ from stackfix.sources.errors import NoSuchProject
 def decide(
     request: StackRequest, matrix: Matrix, index: Index, releases: Releases, *,
     command: Callable[[StackRequest], str], books: Books | None = None, solver: Solver = solve,
+    wheels: bool = True,
 ) -> Lock:
     """The lock. Raises NoConsistentStack with minimal causes, BadInput, and what the sources raise.
 
     `books`: what the symbols of published wheels tell; without them the matrix and the metadata decide alone.
     `solver`: the search, here that of wheels alone; one that asks conda channels too comes from the caller.
+    `wheels`: whether a lock of wheels is asked for; else the index is asked only for what the search needs of it.
     """
     question = parse_request(request)
     evidence = Evidence(matrix, index, releases, request.exclude_newer, books)
     flash = FlashAttn(evidence)
-    Prefetch(evidence, question).start()
-    check_projects(evidence, question)
+    if wheels:
+        Prefetch(evidence, question).start()
+        check_projects(evidence, question)
     while True:
         outcome = solver(evidence, flash, question)
         if isinstance(outcome, Failure):

@@ -162,7 +162,9 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
         return
     told = [reason for reason in first.reasons if reason.kind != "asked"]
     if told[0].chain:
-        yield from _with_others(list(told[0].chain), versions_text([one.stack.text for one in refusals[1:]], order))
+        torch = f"torch {first.stack.text}"
+        chain = [replace(cause, text=cause.text.replace("{torch}", torch)) for cause in told[0].chain]
+        yield from _with_others(chain, versions_text([one.stack.text for one in refusals[1:]], order))
         return
     for reason in [other for other in told if other.asks == told[0].asks][:2]:
         rows = tuple(

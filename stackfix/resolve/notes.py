@@ -41,14 +41,14 @@ def _stack_notes(solved: Solved) -> Iterator[str]:
     if solved.newer:
         names = ", ".join(other.text for other in solved.newer)
         yield f"torch {names} is on the index, but the matrix has no row for it yet: torch {stack.text} was chosen"
-    pythons = {target.python for target in solved.closures}
+    pythons = {target.python for target in solved.targets}
     if not request.pythons and pythons != {request.default_python}:
         yield (
             f"Python {', '.join(sorted(pythons))} was chosen: this stack cannot be had for Python"
             f" {request.default_python}"
         )
     for platform, build in stack.builds.items():
-        if build.cuda == query.CPU and request.cuda is None:
+        if build.cuda == query.CPU and request.cuda is None and build.index == query.DEFAULT_INDEX:
             yield f"the wheel of torch {stack.text} for {platform} on the default index is a CPU build"
         if build.confidence == "low":
             yield f"the build of torch {stack.text} for {platform} is known with low confidence ({build.source})"

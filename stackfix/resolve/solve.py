@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +39,12 @@ class Solved:
     closures: Mapping[Target, Closure]
     newer: tuple[Stack, ...]        # newer releases within what was asked that the matrix has no row for
     conda: tuple[CondaTarget, ...] = ()     # the other side, where one was asked
+    flash_attn_kept_out: bool = False       # there is a wheel, but the other side cannot have that release
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What the solution is for, sorted; of the channels' side alone where no wheels were solved."""
+        return tuple(sorted(self.closures)) or tuple(sorted(one.target for one in self.conda))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,6 +67,9 @@ class Failure:
 
 class Partner(Protocol):
     """Another side that must hold the stack too: asked for every stack and Python that wheels can be had for."""
+
+    def against(self, question: Question, stack: Stack, targets: Sequence[Target]) -> Reason | None:
+        """Why it cannot, where that can be told before the wheels' closures are solved."""
 
     def hold(self, solved: Solved, evidence: Evidence, flash: FlashAttn) -> tuple[CondaTarget, ...] | Refusal:
         """What the other side locks, a record for each target, or why it cannot hold this stack."""
@@ -109,7 +118,9 @@ def _try_stack(
     last: Refusal | None = None
     for pythons in pythons_to_try(evidence, question, stack):
         targets = [question.target(python, platform) for python in pythons for platform in question.request.platforms]
-        found = _try_targets(evidence, flash, question, stack, targets)
+        reason = partner.against(question, stack, targets) if partner is not None else None
+        found: Solved | Refusal = Refusal(stack=stack, reasons=(reason,)) if reason is not None else _try_targets(
+            evidence, flash, question, stack, targets)
         if partner is not None and isinstance(found, Solved):
             found = _hold(evidence, flash, found, partner)
         if isinstance(found, Solved):
@@ -128,16 +139,33 @@ def _try_stack(
 
 
 def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner) -> Solved | Refusal:
-    """The solution with what the partner locks beside it, or why that cannot be."""
+    """The solution with what the partner locks beside it, or why that cannot be.
+
+    A flash-attn that nobody asked for is left out of both where the partner cannot have it.
+    """
     while True:
         finished = with_hashes(solved, flash)
         if finished is not None:
             held = partner.hold(finished, evidence, flash)
-            return held if isinstance(held, Refusal) else replace(finished, conda=held)
-        again = _try_targets(evidence, flash, solved.question, solved.stack, list(solved.closures))
-        if isinstance(again, Refusal):
-            return again
-        solved = again
+            if not isinstance(held, Refusal):
+                return replace(finished, conda=held)
+            plain = _without_flash_attn(evidence, flash, finished)
+            again = partner.hold(plain, evidence, flash) if plain is not None else held
+            return held if plain is None or isinstance(again, Refusal) else replace(plain, conda=again)
+        other = _try_targets(evidence, flash, solved.question, solved.stack, list(solved.closures))
+        if isinstance(other, Refusal):
+            return other
+        solved = other
+
+
+def _without_flash_attn(evidence: Evidence, flash: FlashAttn, solved: Solved) -> Solved | None:
+    """The same stack with no flash-attn; None where it was asked for, or is not in it."""
+    if solved.plan is None or solved.question.wants_flash_attn:
+        return None
+    closures = _close(evidence, flash, solved.question, solved.stack, list(solved.closures), None)
+    if isinstance(closures, Clash):
+        return None
+    return replace(solved, plan=None, closures=closures, flash_attn_kept_out=True)
 
 
 def with_hashes(solved: Solved, flash: FlashAttn) -> Solved | None:
