@@ -13,7 +13,7 @@ from stackfix.write.clean import SHA256, comment_text, without_credentials
 MD5 = re.compile(r"[0-9a-f]{32}")
 TOKEN = re.compile(r"^/t/[^/]*(?=/|$)")
 DEPENDENCY = re.compile(r"(?:[^\s\[\]]+::)?(?P<name>[A-Za-z0-9_.-]+)\s*(?P<rest>.*)")
-SAFE = "/:@!&'()*,;=~-._"        # not `$`, not `{`: conda, pip and conda-lock put variables of the environment there
+SAFE = "/+:@!&'()*,;=~-._"        # not `$`, not `{`: conda, pip and conda-lock put variables of the environment there
 
 
 def conda_url(url: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from stackfix.conda.records import CondaRecord, CondaTarget
 from stackfix.errors import BadInput
 from stackfix.resolve.records import LockedPackage
-from stackfix.write.clean import locked_sha256, locked_url, one_line
+from stackfix.write.clean import locked_sha256, locked_url
 from stackfix.write.conda_clean import MD5, check_channels, conda_url, package_url, record_sha256
 from stackfix.write.conda_header import conda_header
 from stackfix.write.environment import pip_packages
@@ -93,8 +93,8 @@ def conda_table(record: CondaRecord, url: str) -> dict[str, Yaml]:
         "noarch": record.noarch if record.noarch != told_noarch(record) else None,
         "sha256": sha256,
         "md5": md5,
-        "depends": [one_line(text) for text in record.depends],
-        "constrains": [one_line(text) for text in record.constrains],
+        "depends": list(record.depends),
+        "constrains": list(record.constrains),
         "features": record.features,
         "track_features": list(record.track_features),
         "license": record.license,

@@ -40,11 +40,11 @@ class UvJudge:
     def _platform(self) -> str:
         return f"{MACHINES[self.platform]}-manylinux_{self.glibc.replace('.', '_')}"
 
-    def dry_run(self, requirements: Path, scratch: Path, requires: Requires = NONE) -> Run:
+    def dry_run(self, requirements: Path, scratch: Path, requires: Requires = NONE, *, no_deps: bool = False) -> Run:
         """`uv pip install --dry-run --require-hashes` of the file, URL entries led to stand-ins on loopback."""
         with loopback_urls(requirements, scratch / "judged-requirements.txt", requires) as judged:
-            return self._run("pip", "install", "--dry-run", "--require-hashes", "--target", scratch / "target",
-                             "-r", judged, cwd=scratch)
+            return self._run("pip", "install", "--dry-run", "--require-hashes", *(["--no-deps"] if no_deps else []),
+                             "--target", scratch / "target", "-r", judged, cwd=scratch)
 
     def compile(self, request: Sequence[str], pins: Sequence[Entry], scratch: Path) -> Run:
         """`uv pip compile` of the request, constrained to the pins; `request` names flash-attn only by URL."""
