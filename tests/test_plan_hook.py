@@ -73,6 +73,14 @@ def test_with_it_the_environments_own_library_is_mapped(world: World, options: t
     assert winner_is_ours(world, world.says("import faketorch\n" + WINNER, *options))
 
 
+def test_stackfix_is_not_needed(world: World) -> None:
+    """It was never installed in this environment; nor is anything of it imported."""
+    said = world.says("import importlib.util, sys; print(importlib.util.find_spec('stackfix'))\nimport faketorch\n"
+                      f"print([name for name in sys.modules if name.startswith('stackfix')])\n{WINNER}")
+    assert said.startswith("None\n[]\n")
+    assert winner_is_ours(world, said)
+
+
 def test_no_site_no_hook(world: World) -> None:
     """-S runs no .pth file: docs/repair.md says so."""
     done = world.run(f"import sys; sys.path.append({str(world.site)!r}); import faketorch", "-S")
@@ -357,6 +365,17 @@ def test_two_environments_with_a_hook_each(fresh: World, stack: Path, tmp_path: 
     assert said.startswith("2")
     assert str(base / GOOD) in said
     assert "hostile" not in said
+
+
+def test_start_files_where_python_reads_them(stack: Path, tmp_path: Path) -> None:
+    world = made("3.15", stack, tmp_path / "a prefix")
+    assert "undefined symbol: jit_new" in world.run("import faketorch").stderr
+    write(world.prefix, steps := hook_steps(world.place, LIBRARIES, world.minor))
+    assert [Path(step.path).suffix for step in steps] == [".py", ".py", ".start"]
+    for options in ((), ("-I",)):
+        assert winner_is_ours(world, world.says("import faketorch\n" + WINNER, *options))
+    found = "import importlib.util; importlib.util.find_spec('faketorch')\n"
+    assert "libjit" not in world.says(f"{found}{MAPS}print('libjit' in maps and maps)")
 
 
 def test_start_files(fresh: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,39 @@ def test_a_driver_that_works(libcuda: Path) -> None:
     assert kernels.libraries == (str(libcuda / "libcuda.so.1"),)
     assert kernels.accuracy is not None
     assert 0 < kernels.accuracy.largest_error < kernels.accuracy.tolerance < 1e-6
+
+
+KINDS: dict[str, tuple[dict[str, str], str, str | None]] = {
+    "works": ({}, "works", None),
+    "no GPU": ({"STANDIN_FAIL": "cuInit:100"}, "cannot-tell", "no-gpu"),
+    "no driver": ({"LD_LIBRARY_PATH": ""}, "cannot-tell", "no-driver"),
+    "driver too old": ({"STANDIN_FAIL": "cuModuleLoadDataEx:222"}, "fails", "driver-too-old"),
+    "no kernel for this architecture": ({"STANDIN_FAIL": "cuModuleLoadDataEx:209"}, "fails",
+                                        "no-kernel-for-this-architecture"),
+    "library conflict": ({"STANDIN_FAIL": "cuInit:803"}, "fails", "library-conflict"),
+    "wrong numbers": ({"STANDIN_WRONG": "saxpy"}, "fails", "wrong-numbers"),
+    "crashed": ({"STANDIN_CRASH": "cuModuleLoadDataEx"}, "fails", "crashed"),
+    "timed out": ({"STANDIN_HANG": "cuCtxSynchronize"}, "fails", "timed-out"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_told_apart_by_the_whole_probe(kind: str, libcuda: Path) -> None:
+    variables, verdict, reason = KINDS[kind]
+    if kind == "no driver" and (list(Path("/dev").glob("nvidia*")) or find_library("cuda")):
+        pytest.skip("this machine has a driver")
+    found = probed(libcuda, timeout=2 if kind == "timed out" else 60, **variables)
+    assert (found.verdict, found.reason) == (verdict, reason), found
+    assert (verdict == "works") == (reason is None)
+
+
+def test_each_kind_has_a_case_of_its_own_and_a_row_in_the_docs() -> None:
+    reasons = {reason for _, _, reason in KINDS.values() if reason}
+    assert reasons | {"not-installed", "error"} == set(REASONS)
+    assert len(reasons) == len(KINDS) - 1
+    page = (Path(__file__).parent.parent / "docs" / "probe.md").read_text(encoding="utf-8")
+    table = page.partition("| reason | verdict | told by |")[2].partition("\n\n")[0]
+    assert [row.split("`")[1] for row in table.splitlines() if row.startswith("| `")] == list(REASONS)
 
 
 def test_each_device_gets_its_kernels(libcuda: Path) -> None:
