@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import Channel, CondaAsk, CondaConflict, CondaRecord, CondaSolved, Snapshot
 from stackfix.errors import BadInput
+from stackfix.sources.conda_conflict import ChannelFacts
 from stackfix.sources.conda_errors import ChannelUnreachable
 from stackfix.sources.conda_live import Live
 from stackfix.sources.conda_names import DEFAULT, Place, Places
@@ -87,7 +88,8 @@ class CondaChannels:
         places = [self._places.of(channel) for channel in dict.fromkeys(ask.channels)]
         self._open(places, ask.platform)
         sources = [source for place in places for source in self._sources[place.channel.url, ask.platform]]
-        answer = solve_asked(ask, sources, self._live, self._locked(ask, places))
+        facts = ChannelFacts(places, lambda place, name: self._records_of(place, ask.platform, name))
+        answer = solve_asked(ask, sources, self._live, self._locked(ask, places), facts)
         if isinstance(answer, CondaConflict):
             return answer
         ours = [our_record(record, self._place_of(record, places)) for record in answer]

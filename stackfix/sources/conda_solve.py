@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from stackfix.conda.records import CondaAsk, CondaCause, CondaConflict, Spec
+from stackfix.conda.records import CondaAsk, CondaConflict, Spec
 from stackfix.errors import BadInput
+from stackfix.sources.conda_conflict import ChannelFacts, conflict_of
 from stackfix.sources.conda_errors import bad_channel, without_secrets
 from stackfix.sources.conda_live import Live, subdirs
 from stackfix.sources.conda_loop import run
@@ -19,7 +20,7 @@ LONGEST = timedelta(minutes=10)     # of one solve; the hardest seen took a seco
 
 
 def solve_asked(
-    ask: CondaAsk, sources: Sequence[Any], live: Live, locked: list[RepoDataRecord],
+    ask: CondaAsk, sources: Sequence[Any], live: Live, locked: list[RepoDataRecord], facts: ChannelFacts,
 ) -> list[RepoDataRecord] | CondaConflict:
     """The records, or why there are none. Raises BadInput for a spec that is none, Unreachable."""
     from rattler import ChannelPriority, solve
@@ -34,8 +35,7 @@ def solve_asked(
     try:
         return run(work)
     except SolverError as fault:
-        raw = str(fault)
-        return CondaConflict(causes=tuple(CondaCause(text=line.strip()) for line in raw.splitlines()), raw=raw)
+        return conflict_of(str(fault), ask, facts)
     except GatewayError as fault:
         names = ", ".join(channel.name for channel in ask.channels)
         raise bad_channel(names, fault) from None
