@@ -7,10 +7,10 @@ reported as missing. So each end of the chain is looked up: in what was asked, i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from stackfix.conda.records import CondaAsk, CondaCause, Spec
+from stackfix.sources.conda_trails import Trail, joined, trails_of, way_to
 from stackfix.sources.conda_tree import (
     CONFLICTS,
     CONSTRAINS,
@@ -26,10 +26,7 @@ from stackfix.sources.conda_tree import (
 )
 
 MOST = 8                            # causes; past that nobody reads them, and `raw` has the rest
-_ALTERNATIVES = 3                   # ways in which the options of one requirement fail, told one by one
 _FAILING = {MISSING, NONE, EXCLUDED, CONFLICTS, LOCKED}
-_LAST = 4
-_RANK = {MISSING: 0, EXCLUDED: 1, CONSTRAINT: 1, CONSTRAINS: 2, CONFLICTS: 3, LOCKED: 3}
 _PRIORITY, _NO_TIME, _TOO_NEW = "strict channel priority", "no timestamp", "cutoff date"
 
 
@@ -47,24 +44,6 @@ class Facts(Protocol):
 
     def file(self, option: str, needs: str) -> str:
         """A file of an option ("pytorch 2.6.0 | 2.7.0") whose metadata says that it needs this; "" for none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
-    """The lines from a topmost one to an end; `others`: where options beside end that fail by the same package."""
-
-    lines: tuple[Node, ...]
-    others: tuple[str, ...] = ()
-
-    @property
-    def end(self) -> Node:
-        return self.lines[-1]
-
-    @property
-    def weight(self) -> tuple[int, int]:
-        """The surest and shortest first. A build that another channel's hides is rarely what was wanted."""
-        hidden = self.end.kind == EXCLUDED and len(self.lines) <= 2
-        return _LAST if hidden else _RANK.get(self.end.kind, _LAST), len(self.lines)
 
 
 def causes_of(tree: Sequence[Node], ask: CondaAsk, facts: Facts) -> tuple[CondaCause, ...]:
@@ -93,58 +72,6 @@ def with_more(causes: tuple[CondaCause, ...], more: Sequence[CondaCause]) -> tup
     return every if len(every) <= MOST or not causes else causes
 
 
-def joined(tree: Sequence[Node]) -> tuple[Node, ...]:
-    """The topmost lines; those about one requirement, of which the tree has two parts, as one."""
-    found: dict[tuple[str, str], Node] = {}
-    for node in tree:
-        key = node.kind, node.what
-        found[key] = replace(node, below=(*found[key].below, *node.below)) if key in found else node
-    return tuple(found.values())
-
-
-def best_trail(node: Node) -> Trail:
-    """The surest and shortest way to an end below."""
-    if not node.below:
-        return Trail(lines=(node,))
-    rest = min((best_trail(each) for each in node.below), key=lambda trail: trail.weight)
-    return Trail(lines=(node, *rest.lines))
-
-
-def trails_of(top: Node, asked: frozenset[str]) -> tuple[Trail, ...]:
-    """How the options of a topmost requirement fail, the best first; those that fail by one package as one.
-
-    An option that needs another version of something asked was never meant; it is told only where all are such.
-    """
-    if top.kind != NONE:
-        return (best_trail(top),)
-    found: dict[tuple[str, str], list[Trail]] = {}
-    for trail in (Trail(lines=(top, *best_trail(each).lines)) for each in top.below):
-        key = trail.end.kind, trail.end.why if trail.end.kind == EXCLUDED else trail.end.name
-        found.setdefault(key, []).append(trail)
-    groups = [_as_one(trails) for trails in found.values()]
-    meant = [trail for trail in groups if not (trail.end.kind == MISSING and trail.end.name in asked)]
-    surest = [trail for trail in meant if trail.weight[0] != _LAST] or groups
-    return tuple(sorted(surest, key=lambda trail: trail.weight))[:_ALTERNATIVES]
-
-
-def _as_one(trails: list[Trail]) -> Trail:
-    first = min(trails, key=lambda trail: trail.weight)
-    whats = (trail.end.what for trail in trails if trail.end.kind == MISSING)
-    return replace(first, others=tuple(dict.fromkeys(what for what in whats if what != first.end.what)))
-
-
-def way_to(name: str, tops: Sequence[Node], but: Node) -> Trail | None:
-    """The shortest way from a topmost line to a requirement of this package other than `but`."""
-    level = [Trail(lines=(node,)) for node in tops]
-    while level:
-        hit = next((trail for trail in level if trail.end.name == name and trail.end.what != but.what
-                    and trail.end.kind in {SOME, NONE, MISSING, CONFLICTS}), None)
-        if hit is not None:
-            return hit
-        level = [Trail(lines=(*trail.lines, node)) for trail in level for node in trail.end.below]
-    return None
-
-
 class _Told:
     """The causes so far, none twice."""
 
@@ -159,7 +86,8 @@ class _Told:
             if above.kind in {REQUIRES, CONSTRAINS} and not above.name.startswith("__"):
                 verb = "needs" if above.kind == REQUIRES else "allows only"
                 others = f" (other builds: {', '.join(trail.others)})" if trail.others and line is trail.end else ""
-                self._add(f"{above.what} {verb} {line.what.removesuffix(' *')}{others}", source=self._facts.file(above.what, line.what))
+                self._add(f"{above.what} {verb} {line.what.removesuffix(' *')}{others}",
+                          source=self._facts.file(above.what, line.what))
         self._end(trail.end)
 
     def other_side(self, trail: Trail, tops: Sequence[Node]) -> None:
