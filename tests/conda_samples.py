@@ -22,10 +22,10 @@ def record(name: str, version: str, build: str, *depends: str, channel: Channel 
            kind: str = "conda", **more: Any) -> CondaRecord:
     """One package file, its hashes those of its name."""
     file = f"{name}-{version}-{build}.{kind}"
-    number = build.rpartition("_")[2]
+    tail = build.rpartition("_")[2]
     fields: dict[str, Any] = {
         "name": name, "version": version, "build": build, "subdir": subdir, "channel": channel.url, "file_name": file,
-        "build_number": int(number) if number.isdecimal() else 0, "url": f"{channel.url}/{subdir}/{file}",
+        "build_number": int(tail) if tail.isdecimal() else 0, "url": f"{channel.url}/{subdir}/{file}",
         "md5": hashlib.md5(file.encode(), usedforsecurity=False).hexdigest(),
         "sha256": hashlib.sha256(file.encode()).hexdigest(), "depends": depends, "constrains": (),
         "noarch": "generic" if subdir == "noarch" else None,

@@ -96,10 +96,3 @@ def package_name(text: str, source: Source, line: int) -> str:
     if NAME.fullmatch(text) is None:
         source.refuse(line, f"{text[:80]} is no name of a package")
     return text.lower()
-
-
-def told_noarch(subdir: str, build: str) -> str | None:
-    """The kind of a package without platform, as far as its build string tells."""
-    if subdir != "noarch":
-        return None
-    return "python" if build.startswith("py") else "generic"

@@ -8,8 +8,8 @@ from stackfix.write.conda_addresses import (
     file_address,
     package_name,
     platform_name,
-    told_noarch,
 )
+from stackfix.write.conda_told import told_noarch
 from stackfix.write.records import CondaEnvironment, CondaPin, PipPin
 from stackfix.write.yaml_read import Node, Source, parse_yaml
 

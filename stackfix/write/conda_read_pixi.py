@@ -11,14 +11,14 @@ from stackfix.write.conda_addresses import (
     file_address,
     package_name,
     platform_name,
-    told_noarch,
 )
+from stackfix.write.conda_told import told_build_number, told_noarch
 from stackfix.write.records import CondaEnvironment, CondaPin, PipPin
 from stackfix.write.yaml_read import Node, Source, parse_yaml
 
 VERSIONS = frozenset({"6", "7"})
 PinT = TypeVar("PinT", CondaPin, PipPin)
-NOARCH = frozenset({"python", "generic"})
+NOARCH = frozenset({"python", "generic", "false", None})
 
 
 def parse_pixi(text: str, source: Source) -> tuple[CondaEnvironment, ...]:
@@ -95,7 +95,7 @@ def parse_conda(node: Node, platform: str, source: Source) -> CondaPin:
     if address.subdir not in {platform, "noarch"}:
         source.refuse(node.line, f"{address.name} is for {address.subdir}, but stands under {platform}")
     noarch = source.text(items["noarch"], "noarch") if "noarch" in items else told_noarch(address.subdir, address.build)
-    if noarch is not None and noarch not in NOARCH:
+    if noarch not in NOARCH:
         source.refuse(items["noarch"].line, f"no such noarch as {noarch}")
     number = whole_number(items.get("build_number"), "build_number", source)
     return CondaPin(
@@ -104,7 +104,8 @@ def parse_conda(node: Node, platform: str, source: Source) -> CondaPin:
         md5=digest(items.get("md5"), "md5", source), sha256=digest(items.get("sha256"), "sha256", source),
         depends=source.texts(items.get("depends"), "depends"),
         constrains=source.texts(items.get("constrains"), "constrains"),
-        build_number=address.build_number if number is None else number, noarch=noarch,
+        build_number=told_build_number(address.build) if number is None else number,
+        noarch=None if noarch == "false" else noarch,
         size=whole_number(items.get("size"), "size", source),
         timestamp=whole_number(items.get("timestamp"), "timestamp", source),
         license=said(items, "license", source), license_family=said(items, "license_family", source),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stackfix.write.conda_addresses import checked_digest, conda_address, file_address, package_name, told_noarch
+from stackfix.write.conda_addresses import checked_digest, conda_address, file_address, package_name
+from stackfix.write.conda_told import told_noarch
 from stackfix.write.records import CondaEnvironment, CondaPin, PipPin
 from stackfix.write.yaml_read import Node, Source, parse_yaml
 

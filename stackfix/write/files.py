@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.resolve.records import Lock, TargetLock
-from stackfix.write.conda_files import plan_conda
+from stackfix.write.conda_files import CONDA_FORMATS, plan_conda
 from stackfix.write.constraints import render_constraints
 from stackfix.write.foreign import refuse_foreign
 from stackfix.write.names import (
@@ -26,19 +26,17 @@ from stackfix.write.replace import replace_files
 from stackfix.write.requirements import render_requirements, requirements_entries
 from stackfix.write.stale import stale_second_steps
 
-FORMATS = ("requirements", "pylock", "constraints")
+PIP_FORMATS = ("requirements", "pylock", "constraints")
+FORMATS = (*PIP_FORMATS, *CONDA_FORMATS)
 DEFAULT_FORMATS = ("requirements", "pylock")
-LATER_FORMATS = ("conda-lock", "explicit", "pixi", "environment")
 
-__all__ = ["DEFAULT_FORMATS", "FORMATS", "PlannedFile", "check_formats", "plan_files", "write_files"]
+__all__ = ["CONDA_FORMATS", "DEFAULT_FORMATS", "FORMATS", "PIP_FORMATS", "PlannedFile", "check_formats", "plan_files",
+           "write_files"]
 
 
 def check_formats(formats: tuple[str, ...]) -> tuple[str, ...]:
-    """The formats to write, without repetition; the default ones for none. Raises BadInput for one not written."""
+    """The formats to write, without repetition; the default ones for none. Raises BadInput for what is no format."""
     for name in formats:
-        if name in LATER_FORMATS:
-            raise BadInput(f"--format {name}", "this version of stackfix does not write conda lockfiles yet",
-                           f"it writes: {', '.join(FORMATS)}")
         if name not in FORMATS:
             raise BadInput(f"--format {name}", "no such format", f"one of: {', '.join(FORMATS)}")
     return tuple(dict.fromkeys(formats)) or DEFAULT_FORMATS

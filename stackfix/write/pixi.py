@@ -1,12 +1,11 @@
 """All targets as `pixi.lock`, version 7: the newest that py-rattler 0.28 reads and writes.
 
-What can be told from an address (name, version, build, subdir, channel) is left out, as rattler does; so is a build
-number that stands at the end of the build string.
+What the address tells (name, version, build, subdir, channel) is left out, as rattler does, and what it takes the build
+string to tell: conda_told.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from stackfix.conda.records import CondaRecord, CondaTarget
@@ -15,12 +14,11 @@ from stackfix.resolve.records import LockedPackage
 from stackfix.write.clean import locked_sha256, locked_url
 from stackfix.write.conda_clean import MD5, check_channels, conda_url, package_url, record_sha256
 from stackfix.write.conda_header import conda_header
+from stackfix.write.conda_told import told_build_number, told_noarch
 from stackfix.write.environment import pip_packages
 from stackfix.write.names import python_tag
 from stackfix.write.pylock import is_specifier
 from stackfix.write.yaml_text import Yaml, render_yaml
-
-BUILD_NUMBER = re.compile(r"(?:.*_)?(\d+)")
 
 
 def render_pixi(
@@ -85,12 +83,10 @@ def conda_table(record: CondaRecord, url: str) -> dict[str, Yaml]:
     md5 = record.md5 if record.md5 is not None and MD5.fullmatch(record.md5) else None
     if sha256 is None and md5 is None:
         raise BadInput(record.file_name, f"its channel {record.channel} states no usable hash, so it cannot be locked")
-    number = BUILD_NUMBER.fullmatch(record.build)
-    told = int(number[1]) if number else 0
     fields: dict[str, Yaml | None] = {
         "conda": url,
-        "build_number": record.build_number if record.build_number != told else None,
-        "noarch": record.noarch if record.noarch != told_noarch(record) else None,
+        "build_number": record.build_number if record.build_number != told_build_number(record.build) else None,
+        "noarch": noarch_field(record),
         "sha256": sha256,
         "md5": md5,
         "depends": list(record.depends),
@@ -106,11 +102,11 @@ def conda_table(record: CondaRecord, url: str) -> dict[str, Yaml]:
     return present(fields)
 
 
-def told_noarch(record: CondaRecord) -> str | None:
-    """The kind of package that rattler takes a record without `noarch` for."""
-    if record.subdir != "noarch":
+def noarch_field(record: CondaRecord) -> str | bool | None:
+    """The record's `noarch` where its file does not tell it; False for none at all."""
+    if record.noarch == told_noarch(record.subdir, record.build):
         return None
-    return "python" if record.build.startswith("py") else "generic"
+    return record.noarch or False
 
 
 def pypi_table(package: LockedPackage, url: str) -> dict[str, Yaml]:
