@@ -19,6 +19,7 @@ from stackfix.matrix.libraries import load_libraries
 from stackfix.plan.install_choice import Offers, Wanted
 from stackfix.plan.planner import make_plan
 from stackfix.plan.records import InstallWheel, MakeLink, Plan, WriteFile
+from stackfix.plan.rules_conda import Program
 from tests.case_worlds import linked, nvidia_files
 from tests.diagnose_world import World, elf_bytes
 from tests.inspect_trees import make_wheel
@@ -37,6 +38,7 @@ class Shelf:
         self.world, self.folder = world, folder
         self.files: dict[tuple[str, str], tuple[Mapping[str, Library], Sequence[str]]] = {}
         self.asked: list[tuple[Wanted, ...]] = []
+        self.programs: tuple[Program, ...] = ()         # that install packages of conda
         self._made: dict[tuple[str, str], Path] = {}
 
     def put(self, project: str, version: str, files: Mapping[str, Library] | None = None,
@@ -60,6 +62,9 @@ class Shelf:
 
     def pinned(self) -> tuple[Wanted, ...]:
         return ()
+
+    def conda_programs(self) -> tuple[Program, ...]:
+        return self.programs
 
     def of(self, wanted: Wanted) -> list[InstallWheel]:
         versions = [version for project, version in self.files if project == wanted.project

@@ -15,6 +15,7 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
+from stackfix.plan.rules_conda import Program
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile
 
@@ -54,6 +55,9 @@ class LockedChoices:
 
     def pinned(self) -> tuple[Wanted, ...]:
         return self._pins.wanted(self._view)
+
+    def conda_programs(self) -> tuple[Program, ...]:
+        return self._index.conda_programs()
 
     def fetch(self, wheel: InstallWheel) -> Path:
         """As IndexChoices: the sha256 that is checked is the lock's."""

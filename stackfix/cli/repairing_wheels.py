@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from stackfix.cli.common import CommonOptions
+from stackfix.cli.repairing_conda import programs_at_hand
 from stackfix.cli.repairing_download import fetch_file
 from stackfix.cli.repairing_nearest import nearest
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
+from stackfix.plan.rules_conda import Program
 from stackfix.resolve.records import LockedPackage, ProjectPage, Target
 from stackfix.resolve.target import MACHINES, TargetView
 from stackfix.sources.records import IndexFile
@@ -79,6 +82,9 @@ class IndexChoices:
     def pinned(self) -> tuple[Wanted, ...]:
         """There is no lockfile."""
         return ()
+
+    def conda_programs(self) -> tuple[Program, ...]:
+        return programs_at_hand(os.environ)
 
     def _nearest(self, wanted: tuple[Wanted, ...], target: TargetView) -> Offers:
         """Releases of the first project that fit, nearest first, each with the nearest of the others."""

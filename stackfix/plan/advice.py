@@ -6,7 +6,7 @@ A library of symbol aliases through LD_PRELOAD is never among it: it lets a prog
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from stackfix.diagnose.situation import View
 from stackfix.plan.advice_fallbacks import fallbacks
 from stackfix.plan.advice_system import driver, system_library, variable
 from stackfix.plan.records import Action
+from stackfix.plan.rules_conda import Program, by_programs
 
 Lines: TypeAlias = Callable[[View, Finding], Iterator[str]]
 # How a line of a cure begins that can be typed; the rest is said to people
@@ -37,10 +38,14 @@ BY_CODE: Mapping[str, tuple[Lines, ...]] = MappingProxyType({
 })
 
 
-def advise(view: View, findings: Iterable[Finding]) -> Iterator[Action]:
-    """Advice for findings that are left, an action for each cure and each way round; ids are numbered later."""
+def advise(view: View, findings: Iterable[Finding], programs: Sequence[Program] = ()) -> Iterator[Action]:
+    """Advice for findings that are left, an action for each cure and each way round; ids are numbered later.
+
+    programs: what installs packages of conda here
+    """
     for finding in findings:
-        commands = dict.fromkeys((*specific(view, finding), *typed(view, finding)))
+        commands = dict.fromkeys((*specific(view, finding), *(
+            each for line in typed(view, finding) for each in by_programs(view, line, programs))))
         if commands or finding.cure:
             yield action(summary_of(view, finding), finding, "\n".join(commands) or None)
         for each in fallbacks(view, finding):

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from stackfix.errors import StackfixError, Unreachable
 from stackfix.plan.records import InstallWheel, Unreached
+from stackfix.plan.rules_conda import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,10 @@ class Choices(Protocol):
         """What a lockfile pins in another release than the one that is there: it may be wanted for any finding."""
         ...
 
+    def conda_programs(self) -> tuple[Program, ...]:
+        """What installs packages of conda on this machine."""
+        ...
+
 
 class NoChoices:
     """Fills Choices where nothing is to be installed."""
@@ -58,4 +63,7 @@ class NoChoices:
         return Offers(reason=f"{names}: {self._reason}")
 
     def pinned(self) -> tuple[Wanted, ...]:
+        return ()
+
+    def conda_programs(self) -> tuple[Program, ...]:
         return ()

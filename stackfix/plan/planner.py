@@ -46,7 +46,7 @@ def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Place
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
     told = Told(search, check, method)
     return Plan(
-        prefix=view.environment.prefix, actions=(*actions, *numbered(advise(view, left))),
+        prefix=view.environment.prefix, actions=(*actions, *numbered(advise(view, left, resolve.conda_programs()))),
         left=(*map(told.left, left), *brought(search, effect)),
         variables=variables_after(view.situation, effect.variables), method=method, is_whole=simulation.left > 0)
 
