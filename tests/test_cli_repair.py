@@ -24,7 +24,7 @@ from tests.apply_faults.kills import calls_of, run_killed_before
 from tests.cli_world import Say
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
-from tests.repair_world import Bench, bench_in, judge_cure, on_a_terminal, read_only, shells
+from tests.repair_world import Bench, activated, bench_in, judge_cure, on_a_terminal, read_only, shells
 from tests.test_cli_check import shape_differences
 
 pytestmark = pytest.mark.skipif(
@@ -118,7 +118,7 @@ def test_a_repair_holds_where_nothing_is_activated(bench: Bench) -> None:
     document = said.json
     assert document["verified"] | {"steps": 0} == {
         "static": "clean", "load": "works", "kernel": document["verified"]["kernel"], "findings": [], "surprises": [],
-        "reason": document["verified"]["reason"], "steps": 0}
+        "reason": document["verified"]["reason"], "steps": 0, "libraries": [bench.own]}
     load = next(each for each in document["verified"]["steps"] if each["name"] == "load torch")
     assert bench.own in load["libraries"]
     assert [each["code"] for each in document["findings"] if each["severity"] != "note"] == ["SF101"]
@@ -325,7 +325,7 @@ def test_the_document_is_that_of_check_and_more(bench: Bench) -> None:
     dry, check = bench.say("repair", "--dry-run", "--json").json, bench.say("check", "--json").json
     assert {**dry, "plan": 0, "verified": 0} == {**check, "plan": 0, "verified": 0}
     [action] = dry["plan"]["actions"]
-    assert list(action) == ["id", "kind", "summary", "cures", "changes", "command"]
+    assert list(action) == ["id", "kind", "summary", "cures", "changes", "command", "notes"]
     assert {json.dumps(each["before"]) for each in action["changes"]} == {"null"}
     assert {each["after"]["mode"] for each in action["changes"]} == {"0644"}
 

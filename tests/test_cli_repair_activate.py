@@ -86,6 +86,14 @@ def test_a_prefix_that_is_named_by_a_link_is_the_same(tmp_path: Path) -> None:
     assert not is_kept("LD_LIBRARY_PATH", "/bad", wanted, found.replace("real", "other"))
 
 
+def test_a_relocatable_venv_is_sourced_by_a_shell_that_tells_where(prefix: Path) -> None:
+    script = prefix / "bin" / "activate"
+    script.write_text('VIRTUAL_ENV="$(dirname -- "$(dirname -- "$(realpath -- "${BASH_SOURCE[0]}")")")"\n'
+                      'export LD_LIBRARY_PATH="$VIRTUAL_ENV/own:$LD_LIBRARY_PATH"\n')
+    found = activate(environment(prefix), BEFORE, {"LD_LIBRARY_PATH": f"{prefix}/own:/bad"}, timeout=30)
+    assert found.step.verdict == "works", found.step
+
+
 def test_scripts_of_conda_are_sourced_by_name(prefix: Path) -> None:
     folder = prefix / "etc" / "conda" / "activate.d"
     folder.mkdir(parents=True)

@@ -68,7 +68,33 @@ def test_kernels_get_what_activation_sets(tmp_path: Path) -> None:
     texts = [json.loads(step.text) for each in plan.actions for step in each.steps
              if isinstance(step, WriteFile) and step.path == KERNEL]
     assert [each["env"] for each in texts] == [dict(plan.variables)]
-    assert plan_of(world, kernels=True).variables == ()     # the hook needs none
+    action = next(each for each in plan.actions if KERNEL in {change.path for change in each.changes})
+    assert action.cures == ("SF101",)
+    assert f"LD_LIBRARY_PATH={dict(plan.variables)['LD_LIBRARY_PATH']}" in action.summary
+    # once more in a shell that is not activated: nothing is to be written
+    for step in (step for each in plan.actions for step in each.steps if isinstance(step, WriteFile)):
+        world.write(f"{world.prefix}/{step.path}", step.text)
+    again = plan_of(world, method="activate", kernels=True)
+    assert (kinds(again), [each.by_scripts for each in again.left]) == ((), [True])
+    # activation as it stands, and a kernel that came later
+    world.write(f"{world.prefix}/{KERNEL}", json.dumps({"argv": [f"{world.prefix}/bin/python"]}))
+    later = plan_of(world, method="activate", kernels=True)
+    assert ([change.path for each in later.actions for change in each.changes], later.left) == ([KERNEL], ())
+    assert cured(later) == ["SF101"]
+
+
+def test_why_no_kernel_is_changed_is_said(tmp_path: Path) -> None:
+    from tests.test_cases_k1 import TOOLKIT, beside_toolkit
+
+    world = whole(beside_toolkit(tmp_path / "machine", "2.5.1")).environ(LD_LIBRARY_PATH=f"{TOOLKIT}/lib64")
+    world.write(f"{world.prefix}/{KERNEL}", json.dumps({"argv": [f"{world.prefix}/bin/python"]}))
+    plan = plan_of(world, kernels=True)
+    assert (kinds(plan), plan.variables) == (("preload-hook",), ())     # the hook needs none
+    assert plan.actions[0].notes == ("no kernel.json is changed: the hook works in notebooks, too",)
+    assert plan_of(world).actions[0].notes == ()
+    world.remove(f"{world.prefix}/{KERNEL}")
+    [note] = plan_of(world, method="activate", kernels=True).actions[0].notes
+    assert "no kernel.json of this environment is known" in note
 
 
 def test_a_stub_of_the_driver_is_taken_off_the_path(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from stackfix.report.check import Manner
 from stackfix.report.repair import plan_lines
 from stackfix.report.repair_ended import (
     applied_lines,
+    load_verdict,
     pending_lines,
     surprise_lines,
     undone_lines,
@@ -65,8 +66,23 @@ def shown(plan: Plan, diagnosis: Diagnosis = SICK, manner: Manner = PLAIN) -> li
 
 def test_an_action_says_what_it_cures_and_changes() -> None:
     assert shown(PLAN) == [
-        "1 action for /venv: 2 cures of 1 error, by simulation", f"error SF101 {SHADOW.summary}", "",
+        "1 action for /venv: 1 cure of 1 error, by simulation", f"error SF101 {SHADOW.summary}", "",
         "1. preload-hook  cures SF101 (2 times)", "   Load it first", "   write     site/hook.py (new)"]
+
+
+def test_a_cure_is_counted_once_however_many_actions_it_takes() -> None:
+    two = replace(PLAN, actions=(replace(MIXED, cures=("SF101",)), replace(HOOK, notes=("so it is",))))
+    lines = shown(two)
+    assert lines[0] == "2 actions for /venv: 1 cure of 1 error, by simulation"
+    assert "   note: so it is" in lines
+    half = replace(two, left=(Left(code=SHADOW.code, summary=SHADOW.summary, reason="of half of it"),))
+    assert shown(half)[0] == "2 actions for /venv: 0 cures of 1 error, by simulation"
+
+
+def test_where_scripts_are_there_the_headline_says_what_to_do() -> None:
+    left = Left(code=SHADOW.code, summary=SHADOW.summary, reason="…", by_scripts=True)
+    assert shown(Plan(prefix="/venv", actions=(), left=(left,), method="activate"))[0] == (
+        "1 error in /venv, and the scripts of an earlier repair cure it once it is activated anew")
 
 
 def test_each_kind_of_change_has_its_word() -> None:
@@ -135,6 +151,19 @@ def test_each_proof_is_a_line() -> None:
     assert lines == ["not proven: the change is made and stays, but what was tried afterwards fails",
                      "  simulation  findings     1 error left", "  load        fails        load torch: it died",
                      "  kernels     cannot tell  not tried", "`undo it` takes it back"]
+
+
+def test_a_load_says_in_words_what_was_loaded_and_from_where() -> None:
+    proven = replace(PROVEN, libraries=("/venv/lib/a/libx.so.1",))
+    assert load_verdict(proven) == ("works", "torch 2.3.1 with libx.so.1 of /venv/lib/a")
+    activation = replace(WORKS, name="activation", detail="LD_LIBRARY_PATH", libraries=())
+    both = Probe(verdict="works", reason=None, device=None, steps=(activation, WORKS))
+    many = replace(proven, load=both, libraries=tuple(f"/venv/{name}/l{name}.so" for name in "abc"))
+    assert load_verdict(many) == (
+        "works", "in an activated shell: torch 2.3.1 with la.so of /venv/a and lb.so of /venv/b and 1 more")
+    alone = replace(proven, load=replace(both, steps=(activation,)), libraries=())
+    assert load_verdict(alone) == ("works", "in an activated shell: nothing was imported")
+    assert load_verdict(replace(PROVEN, load=None)) == ("cannot-tell", "not tried")
 
 
 def test_what_was_not_foretold_is_named() -> None:

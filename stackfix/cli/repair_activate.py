@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stackfix.inspect.environment_records import Environment
+from stackfix.plan.activation_home import finds_itself
 from stackfix.plan.effect_variables import SEPARATORS
 from stackfix.verify.records import ProbeStep
 
 SHELL = "/bin/sh"
+# Of a relocatable venv: its script asks the shell where it lies, which plain sh cannot tell
+KNOWING = ("/bin/bash", "/usr/bin/bash", "/bin/zsh", "/usr/bin/zsh")
 # What a script prints is no answer of ours. The last word is not looked for on PATH, which is the scripts' to set.
 SOURCE = 'for each in "$@"; do . "$each" >&2; done; exec /usr/bin/env -0'
 
@@ -69,15 +72,24 @@ def sourced(environment: Environment, environ: Mapping[str, str], timeout: float
     if environment.conda is not None:
         start |= {"CONDA_PREFIX": environment.prefix, **dict(environment.conda.variables)}
     try:
-        done = subprocess.run([SHELL, "-c", SOURCE, SHELL, *scripts(environment)], env=start, capture_output=True,
+        shell = shell_for(environment)
+        done = subprocess.run([shell, "-c", SOURCE, shell, *scripts(environment)], env=start, capture_output=True,
                               check=False, timeout=timeout, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, str(error)
     if done.returncode != 0:
         last = (os.fsdecode(done.stderr).strip().splitlines() or ["no message"])[-1]
-        return None, f"{SHELL} ended with status {done.returncode}: {last}"
+        return None, f"{shell} ended with status {done.returncode}: {last}"
     pairs = (os.fsdecode(each).partition("=") for each in done.stdout.split(b"\0") if each)
     return {name: value for name, _, value in pairs}, ""
+
+
+def shell_for(environment: Environment) -> str:
+    """A shell that the environment's script is for."""
+    script = Path(environment.prefix) / "bin" / "activate"
+    if environment.conda is None and finds_itself(script.read_text(encoding="utf-8", errors="replace")):
+        return next(filter(os.path.exists, KNOWING), SHELL)
+    return SHELL
 
 
 def scripts(environment: Environment) -> Iterable[str]:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stackfix.diagnose.plumbing_marks import MARK, OWN_WORK, Mark, marks_in
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import ActivationScript
 
 PATH = "LD_LIBRARY_PATH"
 BEFORE, UNKNOWN = "\0before\0", "\0unknown\0"   # the variable's earlier value; what only running the script would tell
-SHELLS = (".sh", ".fish", ".csh", "")           # of which assignments are understood
+SHELLS = (".sh", "", ".fish", ".csh")           # of which assignments are understood; "": a venv's `activate`
 ASSIGNMENT = re.compile(r"(?:export\s+|declare\s+-x\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>.*)$")
 SETENV = re.compile(r"setenv\s+(?P<name>[A-Za-z_]\w*)\s+(?P<value>.*)$")
 FISH_SET = re.compile(r"set\s+(?:--?\w+\s+)*(?P<name>[A-Za-z_]\w*)\s+(?P<words>.*)$")
@@ -73,12 +74,29 @@ class Reader:
         self.was_set = False
 
     def read(self, script: ActivationScript) -> None:
+        """What a script does; what we have put into it comes last, and says itself what that is."""
+        marks = marks_in((text for _, text in script.lines), self.view.environment.prefix)
         for number, text in script.lines:
+            if marks and (OWN_WORK.search(text) or MARK.match(text)):
+                continue
             for name, value in assignments(text):
                 if name == PATH:
                     self.assign(value, script.path, number, text)
                 else:
                     self.values[name] = self.expand(value)
+
+        for mark in marks:
+            if mark.name == PATH:
+                self.apply(mark, script)
+
+    def apply(self, mark: Mark, script: ActivationScript) -> None:
+        """Our own folders first, without those that we take out, of what earlier scripts have put there."""
+        gone = {posixpath.normpath(each) if each else "" for each in (*mark.first, *mark.without)}
+        number, line = next((number, text) for number, text in script.lines if MARK.match(text))
+        first = [Element(folder=posixpath.normpath(each), script=script.path, line=number, text=line)
+                 for each in mark.first]
+        self.path = [*first, *(each for each in self.path if each is None or each.folder not in gone)]
+        self.was_set = self.was_set or bool(first)
 
     def assign(self, value: str, script: str, line: int, text: str) -> None:
         found: list[Element | None] = []

@@ -11,8 +11,9 @@ from stackfix.inspect.places import MIB, Root, reason_of
 
 SCRIPT_LIMIT = MIB
 LINE_LIMIT = 2000       # characters kept of one line
-# Comments may name what they like
-TELLING = re.compile(r"^[^#]*\b(?:LD_(?:LIBRARY_PATH|PRELOAD|AUDIT)|(?:CUDA|CUDNN|NVIDIA)_\w+|PYTHON(?:PATH|NOUSER))")
+# Comments may name what they like, but for those by which our own scripts say what they do (diagnose.plumbing_marks)
+TELLING = re.compile(r"^\s*# stackfix sets |"
+                     r"^[^#]*\b(?:LD_(?:LIBRARY_PATH|PRELOAD|AUDIT)|(?:CUDA|CUDNN|NVIDIA)_\w+|PYTHON(?:PATH|NOUSER))")
 SCRIPTS = (".sh", ".fish", ".csh", ".ps1", ".xsh", ".bat")
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from stackfix.diagnose.plumbing_marks import Mark, mark_lines
 from stackfix.plan import shell_csh, shell_fish, shell_posix, shell_powershell
+from stackfix.plan.activation_home import other_home
 from stackfix.plan.activation_venv import CSH_SCRIPT, KNOWN, UNWRITTEN, Unknown, with_blocks
 from stackfix.plan.effect_records import Variable
 from stackfix.plan.effect_variables import value_after
@@ -16,6 +18,7 @@ from stackfix.plan.relink_paths import check_text
 from stackfix.plan.shell_words import Change, make_change, mark_of
 
 FOLDER = "etc/conda"
+FIRST = "activate"              # of a venv's scripts the one that is sourced to prove a repair
 STEMS = ("zz-stackfix", "zzzz-stackfix", "~stackfix")   # conda sources them by name: ours is to be the last
 HEAD = ("# Written by `stackfix repair`; it needs no stackfix. To take it back: `stackfix undo`, or delete the files",
         "# of this name in activate.d and deactivate.d.")
@@ -50,13 +53,15 @@ class Activation:
 
 
 def activation_steps(prefix: str, kind: str, variables: Sequence[Variable], scripts: Sequence[Script], *,
-                     before: Mapping[str, str] | None = None) -> Activation:
+                     before: Mapping[str, str] | None = None,
+                     is_here: Callable[[str], bool] | None = None) -> Activation:
     """Scripts that make the variables as `variables_activated` says. Raises BadInput for what no shell could set.
 
     prefix: absolute; scripts name it by CONDA_PREFIX or VIRTUAL_ENV, so that a prefix which was moved still works
     kind: "conda" or "venv"
     scripts: what is there: all of bin/activate* of a venv, all of etc/conda/activate.d
     before: the variables as they are now; they tell how the elements that go are spelled
+    is_here: whether a folder is the prefix, whatever links lead there
     """
     check_text(prefix)
     # conda environments can be stacked. Of venvs one is active, and another one's script is to take it back: its own
@@ -66,9 +71,11 @@ def activation_steps(prefix: str, kind: str, variables: Sequence[Variable], scri
     changes = [make_change(each, prefix, known.get(each.name), mark) for each in variables]
     if not changes:
         return Activation(steps=())
+    told = tuple(mark_lines((Mark(name=each.name, first=each.first, without=each.without, value=each.value)
+                             for each in variables), prefix))
     if kind == "conda":
-        return Activation(steps=tuple(conda_files(changes, stem_after(scripts))))
-    return venv_files(changes, scripts)
+        return Activation(steps=tuple(conda_files(changes, told, stem_after(scripts))))
+    return venv_files(changes, told, scripts, is_here or (lambda folder: folder == prefix))
 
 
 def variables_activated(variables: Sequence[Variable], before: Mapping[str, str]) -> dict[str, str | None]:
@@ -83,15 +90,18 @@ def stem_after(scripts: Sequence[Script]) -> str:
     return next((each for each in STEMS if each > last), STEMS[-1])
 
 
-def conda_files(changes: Sequence[Change], stem: str) -> Iterator[WriteFile]:
+def conda_files(changes: Sequence[Change], told: Sequence[str], stem: str) -> Iterator[WriteFile]:
+    """told: what the scripts do, for whoever reads them without running them."""
     for suffix, shell in SHELLS.items():
         # The way back is there before anything needs it
         for phase, lines in (("deactivate", shell.restore_lines(changes)),
-                             ("activate", shell.set_lines(changes, "CONDA_PREFIX"))):
+                             ("activate", [*told, *shell.set_lines(changes, "CONDA_PREFIX")])):
             yield WriteFile(path=f"{FOLDER}/{phase}.d/{stem}{suffix}", text="\n".join((*HEAD, *lines, "")))
 
 
-def venv_files(changes: Sequence[Change], scripts: Sequence[Script]) -> Activation:
+def venv_files(changes: Sequence[Change], told: Sequence[str], scripts: Sequence[Script],
+               is_here: Callable[[str], bool]) -> Activation:
+    """Nothing at all where the script of POSIX shells is of another folder: the environment was copied or moved."""
     steps: list[WriteFile] = []
     skipped: list[tuple[str, str]] = []
     for script in sorted(scripts, key=lambda each: each.path):
@@ -100,8 +110,14 @@ def venv_files(changes: Sequence[Change], scripts: Sequence[Script]) -> Activati
             skipped.append((script.path, UNWRITTEN[name]))
         if name not in KNOWN:
             continue
+        home = other_home(script.text, is_here)
+        if home is not None:
+            skipped.append((script.path, f"it activates {home}, from where this environment was copied or moved"))
+            if name == FIRST:
+                return Activation(steps=(), skipped=tuple(skipped[-1:]))
+            continue
         shell = SHELLS[KNOWN[name]]
-        restore, put = shell.restore_lines(changes), shell.set_lines(changes, "VIRTUAL_ENV")
+        restore, put = shell.restore_lines(changes), [*told, *shell.set_lines(changes, "VIRTUAL_ENV")]
         try:
             text = with_blocks(name, script.text, restore, put)
         except Unknown as error:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.missing_activated import how_to_activate
 from stackfix.diagnose.situation import View
 from stackfix.plan.advice_fallbacks import fallbacks
 from stackfix.plan.advice_system import driver, system_library, variable
@@ -50,6 +51,15 @@ def advise(view: View, findings: Iterable[Finding], programs: Sequence[Program] 
             yield action(summary_of(view, finding), finding, "\n".join(commands) or None)
         for each in fallbacks(view, finding):
             yield action(f"A way round {finding.code}: {each.summary}", finding, each.command)
+
+
+def activate_anew(view: View, findings: Sequence[Finding]) -> Iterator[Action]:
+    """What to do where the scripts that are there cure it, and this shell has not sourced them."""
+    if findings:
+        codes = tuple(each.code for each in findings)
+        yield Action(id="advice", kind="advice", cures=codes, steps=(), changes=(), command=how_to_activate(view),
+                     summary="Activate the environment anew: what an earlier repair has written into its scripts cures "
+                             f"{', '.join(dict.fromkeys(codes))}")
 
 
 def specific(view: View, finding: Finding) -> Iterator[str]:

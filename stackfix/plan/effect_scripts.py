@@ -1,18 +1,16 @@
-"""Activation as an inspection would read it: the scripts of a plan, each with a line that says what it comes to.
+"""Activation as an inspection would read it: the scripts of a plan, each with the lines that say what it does.
 
-The real ones take elements out and remember what was there; what a diagnosis asks is the order that they leave.
+The code of the real ones, which takes elements out and remembers what was there, is not read by anybody.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stackfix.diagnose.plumbing_scripts import activated_path
-from stackfix.diagnose.provenance import LIBRARY_PATH
+from stackfix.diagnose.plumbing_marks import MARK, OWN_WORK, Mark, mark_lines
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import ActivationScript, Environment
 from stackfix.plan.effect_records import Variable
-from stackfix.plan.effect_variables import plain
 
 LAST = "zzz-stackfix.sh"        # of the scripts that a shell sources by name
 LINE = 1_000_000                # behind all that a venv's own script has
@@ -34,23 +32,13 @@ def scripts_after(view: View, variables: Sequence[Variable]) -> tuple[Activation
 
 
 def told(view: View, variables: Sequence[Variable]) -> Iterator[str]:
-    """One assignment for each variable."""
-    for each in variables:
-        if each.value is not None:
-            yield f'export {each.name}="{each.value}"'
-        elif each.name == LIBRARY_PATH:
-            yield f'export {LIBRARY_PATH}="{":".join(elements_after(view, each))}"'
-
-
-def elements_after(view: View, variable: Variable) -> tuple[str, ...]:
-    """The folders that scripts put on the loader's path and that stay, behind those that come first."""
-    gone = set(map(plain, (*variable.first, *variable.without)))
-    before = activated_path(view)
-    kept = [each.folder for each in before.elements if each.folder is not None and plain(each.folder) not in gone] \
-        if before is not None else []
-    return (*variable.first, *dict.fromkeys(kept), f"${LIBRARY_PATH}")
+    """What our part of them says."""
+    return mark_lines((Mark(name=each.name, first=each.first, without=each.without, value=each.value)
+                       for each in variables), view.environment.prefix)
 
 
 def lines_of(environment: Environment, path: str) -> tuple[tuple[int, str], ...]:
-    """What an inspection has read of a script."""
-    return next((each.lines for each in environment.activation if each.path == path), ())
+    """What an inspection has read of a script, without what an earlier repair has put into it."""
+    known = next((each.lines for each in environment.activation if each.path == path), ())
+    ours = any(MARK.match(text) for _, text in known)
+    return tuple(line for line in known if not (ours and (MARK.match(line[1]) or OWN_WORK.search(line[1]))))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput
-from stackfix.plan.advice import advise
+from stackfix.plan.advice import activate_anew, advise
 from stackfix.plan.effect import Ground
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.effect_variables import variables_after
@@ -16,12 +16,13 @@ from stackfix.plan.effect_world import Places, Rights
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, in_fixed_order, is_serious, key_of
 from stackfix.plan.planner_actions import actions_of
+from stackfix.plan.planner_activation import standing
 from stackfix.plan.planner_check import Check
 from stackfix.plan.planner_left import Told
+from stackfix.plan.planner_notebooks import told_of_notebooks, with_notebooks
 from stackfix.plan.planner_search import Search
 from stackfix.plan.records import RANKS, Action, Left, Plan
 from stackfix.plan.rules import METHODS, Means
-from stackfix.plan.rules_activation import own_kernels
 from stackfix.plan.simulate import Simulation
 
 
@@ -38,15 +39,21 @@ def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Place
     simulation = Simulation(view, diagnosis, ground)
     means = Means(method=method, kernels=kernels)
     check = Check(view, ground, places, simulation, rights)
-    search = Search(simulation, resolve, means, check.why_not)
+    scripts = Effect(variables=standing(view, places, ground.real))
+    search = Search(simulation, resolve, means, check.why_not, scripts)
     effect = search.run(each for each in findings if each.repairable)
-    if kernels and effect.variables:
-        effect = effect.joined(Effect(kernels=own_kernels(view)))
-    actions = numbered(credited(view, effect, places, simulation, findings))
+    if kernels:
+        effect = with_notebooks(view, effect, scripts if search.by_scripts else Effect(), places)
+    actions = credited(view, effect, places, simulation, findings)
+    if kernels:
+        actions = told_of_notebooks(actions, effect)
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
     told = Told(search, check, method)
+    anew = [each for each in left if key_of(each) in search.by_scripts]
+    advice = (*activate_anew(view, anew),
+              *advise(view, [each for each in left if each not in anew], resolve.conda_programs()))
     return Plan(
-        prefix=view.environment.prefix, actions=(*actions, *numbered(advise(view, left, resolve.conda_programs()))),
+        prefix=view.environment.prefix, actions=(*numbered(actions), *numbered(iter(advice))),
         left=(*map(told.left, left), *brought(search, effect)),
         variables=variables_after(view.situation, effect.variables), method=method, is_whole=simulation.left > 0)
 
@@ -65,6 +72,8 @@ def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
         done = done.joined(part)
         after = frozenset(key_of(each) for each in findings if is_gone(simulation, done, key_of(each)))
         cures = tuple(each.code for each in findings if key_of(each) in after - gone)
+        if part.kernels and not cures:      # nothing more is gone than by the scripts, but in notebooks
+            cures = tuple(each.code for each in findings if is_gone(simulation, part, key_of(each)))
         waiting.append(action)
         if cures:
             yield from (replace(each, cures=cures) for each in waiting)

@@ -38,7 +38,7 @@ def actions_of(view: View, effect: Effect, places: Places, *, after: View, groun
     if effect.links:
         yield effect.only("relink"), link_action(view, effect, places)
     if effect.variables:
-        yield Effect(variables=effect.variables), activation_action(view, effect.variables, places)
+        yield Effect(variables=effect.variables), activation_action(view, effect.variables, places, ground.real)
     for path in effect.kernels:
         yield Effect(kernels=(path,), variables=effect.variables), kernel_action(view, path, effect, places)
     for path in effect.gone:
@@ -100,7 +100,8 @@ def kernel_action(view: View, path: str, effect: Effect, places: Places) -> Acti
     file, variables = inside(view, path), dict(variables_after(view.situation, effect.variables))
     node = places.node(file)
     steps = kernel_steps(file, places.text(file) or "", variables, node.mode or 0o644)
-    return made("write-activation", f"Give {', '.join(variables)} to the notebooks of {file}", steps, places)
+    values = ", ".join(f"{name}={value or ''}" for name, value in variables.items())
+    return made("write-activation", f"Give {values} to the notebooks of {file}", steps, places)
 
 
 def install_action(view: View, wheel: InstallWheel, files: WheelFiles, places: Places) -> Action:

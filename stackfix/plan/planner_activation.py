@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from stackfix.diagnose.plumbing_marks import marks_in
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD
 from stackfix.diagnose.situation import View
-from stackfix.plan.activation import Activation, Script, activation_steps
+from stackfix.plan.activation import FIRST, STEMS, Activation, Script, activation_steps
+from stackfix.plan.activation_home import other_home
 from stackfix.plan.effect_records import Variable
 from stackfix.plan.effect_world import Places
 from stackfix.plan.planner_changes import changes_of, needed_steps
@@ -16,27 +18,54 @@ from stackfix.plan.records import Action
 OF_CONDA, OF_VENV = "etc/conda/activate.d", "bin"
 MODE = 0o644
 
+Real = Callable[[str], str | None]      # a folder without links; None where there is none
 
-def activation_action(view: View, variables: Sequence[Variable], places: Places) -> Action:
+
+def activation_action(view: View, variables: Sequence[Variable], places: Places, real: Real) -> Action:
     """The action; without steps where no script of the environment can be written. Raises BadInput."""
-    made = activation(view, variables, places)
+    made = activation(view, variables, places, real)
     steps = needed_steps(made.steps, places)
-    left = "".join(f"; not in {path}: {why}" for path, why in made.skipped)
     return Action(id="write-activation", kind="write-activation", cures=(), steps=steps,
                   changes=changes_of(steps, places),
-                  summary=f"At activation, and taken back at deactivation: {'; '.join(map(told, variables))}{left}")
+                  summary=f"At activation, and taken back at deactivation: {'; '.join(map(told, variables))}",
+                  notes=tuple(f"not in {path}: {why}" for path, why in made.skipped))
 
 
-def activation(view: View, variables: Sequence[Variable], places: Places) -> Activation:
+def activation(view: View, variables: Sequence[Variable], places: Places, real: Real) -> Activation:
     """What is written. Nothing for a Python that is neither a venv nor in a conda prefix: nobody activates it."""
     environment, loader = view.environment, view.situation.loader
     before = {**view.variables, **{name: value for name, value in (
         (LIBRARY_PATH, loader.library_path), (PRELOAD, loader.preload)) if value is not None}}
-    kind = "conda" if environment.conda is not None else "venv" if environment.venv is not None else None
+    kind = kind_of(view)
     if kind is None:
         return Activation(steps=(), skipped=((environment.prefix, "it is neither a venv nor a conda prefix"),))
     folder = OF_CONDA if kind == "conda" else OF_VENV
-    return activation_steps(environment.prefix, kind, variables, tuple(scripts(folder, places)), before=before)
+    return activation_steps(environment.prefix, kind, variables, tuple(scripts(folder, places)), before=before,
+                            is_here=lambda place: is_here(view, place, real))
+
+
+def standing(view: View, places: Places, real: Real) -> tuple[Variable, ...]:
+    """What the scripts of an earlier repair do at activation; nothing where they are of another folder."""
+    prefix, kind, text = view.environment.prefix, kind_of(view), ""
+    if kind == "venv":
+        text = places.text(f"{OF_VENV}/{FIRST}") or ""
+        if other_home(text, lambda place: is_here(view, place, real)) is not None:
+            return ()
+    elif kind == "conda":
+        text = next(filter(None, (places.text(f"{OF_CONDA}/{stem}.sh") for stem in STEMS)), "")
+    return tuple(sorted(Variable(name=each.name, first=each.first, without=tuple(sorted(each.without)),
+                                 value=each.value) for each in marks_in(text.splitlines(), prefix)))
+
+
+def kind_of(view: View) -> str | None:
+    """Whose scripts activate the environment: "conda", "venv"; None: nobody's."""
+    return "conda" if view.environment.conda is not None else "venv" if view.environment.venv is not None else None
+
+
+def is_here(view: View, place: str, real: Real) -> bool:
+    """Whether a path leads to the prefix."""
+    prefix = view.environment.prefix
+    return place == prefix or (real(place) or place) == (real(prefix) or prefix)
 
 
 def scripts(folder: str, places: Places) -> Iterator[Script]:

@@ -72,5 +72,4 @@ class Check:
 
 def why_empty(action: Action) -> str:
     """Why an action has no step."""
-    skipped = action.summary.partition("; not in ")[2]      # of activation: scripts that cannot be written, and why
-    return f"not in {skipped}" if skipped else "all that it would write is there already"
+    return "; ".join(action.notes) or "all that it would write is there already"

@@ -22,13 +22,17 @@ class Told:
     def __init__(self, search: Search, check: Check, method: str) -> None:
         self._search, self._method = search, method
         # No index is asked only to say what another method would do
-        self._auto = Search(search.simulation, NoChoices("is not asked for"), Means(method="auto"), check.why_not)
+        self._auto = Search(search.simulation, NoChoices("is not asked for"), Means(method="auto"), check.why_not,
+                            search.standing)
 
     def left(self, finding: Finding) -> Left:
         """The finding with the reason."""
         if not finding.repairable:
             return Left(code=finding.code, summary=finding.summary,
                         reason=finding.why_not or "no change inside of the environment cures it")
+        if key_of(finding) in self._search.by_scripts:
+            return Left(code=finding.code, summary=finding.summary, by_scripts=True,
+                        reason="the scripts of an earlier repair cure it once the environment is activated anew")
         unreached = self._search.refusals.unreached(key_of(finding))
         of_conda = any(CONDA.search(line) for line in finding.cure)
         return Left(code=finding.code, summary=finding.summary, reason=self.reason(finding, of_conda=of_conda),

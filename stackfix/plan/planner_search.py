@@ -13,6 +13,7 @@ from stackfix.plan.records import Unreached
 from stackfix.plan.rules import Means, Refusals, candidates
 from stackfix.plan.simulate import Simulation
 
+NOTHING = Effect()
 DEPTH = 4                       # findings in a row that a cure may uncover
 # What an installation may leave: it is said beside it
 TOLD = frozenset({"SF601", "SF602", "SF603"})
@@ -30,9 +31,15 @@ class Search:
     """Looks for the plan of one environment."""
 
     def __init__(self, simulation: Simulation, choices: Choices, means: Means,
-                 why_unwritten: Callable[[Effect], Unwritten | None]) -> None:
-        """`why_unwritten`: why an effect cannot be written down as actions; None where it can."""
+                 why_unwritten: Callable[[Effect], Unwritten | None], standing: Effect = NOTHING) -> None:
+        """A search.
+
+        why_unwritten: why an effect cannot be written down as actions; None where it can
+        standing: what the activation scripts of earlier repairs do: new ones take their place, and do that, too
+        """
         self.simulation, self.choices, self.means, self.why_unwritten = simulation, choices, means, why_unwritten
+        self.standing = standing
+        self.by_scripts: set[Key] = set()           # findings that activation as it stands cures
         self.refusals = Refusals()
         self.tried: dict[Key, list[str]] = {}       # what did not do, in words
         self.refused: set[Key] = set()              # findings with a candidate that may not be made
@@ -50,7 +57,10 @@ class Search:
         before, told = self.simulation.outcome(effect), None
         view = before.view if key_of(finding) in before.plain else before.active_view
         for candidate in candidates(view, finding, self.means, self.choices, self.refusals):
-            joined = effect.joined(candidate)
+            if candidate.variables and not candidate.kernels and self.stands(finding):
+                self.by_scripts.add(key_of(finding))
+                return told
+            joined = effect.joined(self.standing.joined(candidate) if candidate.variables else candidate)
             if joined == effect or self.simulation.left <= 0:
                 continue
             cured = self.is_cured(joined, finding)
@@ -67,6 +77,11 @@ class Search:
                 self.refused.add(key_of(finding))
             self.note(finding, unwritten or self.why_not(joined, candidate, new))
         return told
+
+    def stands(self, finding: Finding) -> bool:
+        """Whether a shell that is activated anew is rid of a finding that is there now, with nothing in its place."""
+        return bool(self.standing) and key_of(finding) in self.simulation.before and self.is_cured(
+            self.standing, finding) and not self.simulation.new(self.standing)
 
     def uncovered(self, joined: Effect, finding: Finding, new: tuple[Finding, ...],
                   depth: int) -> tuple[Effect, tuple[Finding, ...]]:
@@ -118,7 +133,7 @@ class Search:
             if found[0] >= wanted[0] and found[1] >= wanted[1] and fresh <= new and \
                     self.simulation.outcome(part).broken is None and self.why_unwritten(part) is None:
                 effect = part
-        return effect
+        return self.standing.joined(effect) if effect.variables else effect
 
 
 def is_worth(finding: Finding, new: Iterable[Finding]) -> bool:

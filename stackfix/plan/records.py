@@ -85,6 +85,7 @@ class Action:
     steps: tuple[Step, ...]         # in order; empty for advice
     changes: tuple[Change, ...]
     command: str | None = None      # for advice, and what an installer is called with
+    notes: tuple[str, ...] = ()     # what else is to be known before it is done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,7 @@ class Left:
     unreached: tuple[Unreached, ...] = ()   # with it there may be a cure
     by_auto: tuple[str, ...] = ()   # kinds of actions by which `--method auto` would cure it, as simulated
     installer: str | None = None    # "conda": whose own commands may cure it
+    by_scripts: bool = False        # scripts that an earlier repair wrote cure it, in a shell that is activated anew
     is_refused: bool = False        # there is a change that would, or may, cure it, and that may not be made
 
 

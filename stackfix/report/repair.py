@@ -56,7 +56,8 @@ def headline(plan: Plan, serious: Sequence[Finding], changing: Sequence[Action],
     if not serious:
         yield from led([("nothing to repair", "green")], f" in {place}", "  ", manner)
         return
-    cured = sum(len(each.cures) for each in changing)
+    left = {(each.code, each.summary) for each in plan.left}
+    cured = sum((each.code, each.summary) not in left for each in serious)
     if not changing:
         yield from led([(counted(serious), "red")], f" in {place}, and {why_none(plan)}", "  ", manner)
         return
@@ -69,6 +70,8 @@ def why_none(plan: Plan) -> str:
     """Why a plan has no change: no more than what is known."""
     far = [each for each in plan.left if each.unreached]
     auto = [each for each in plan.left if each.by_auto]
+    if plan.left and all(each.by_scripts for each in plan.left):
+        return f"the scripts of an earlier repair cure {portion(plan.left, plan)} once it is activated anew"
     if far:
         said = f"what a cure of {portion(far, plan)} needs is out of reach"
     elif plan.method != "auto":
@@ -103,6 +106,8 @@ def action_lines(number: int, action: Action, texts: Texts, manner: Manner) -> I
         yield from led([("   ", ""), (f"{verb:<10}", "dim")], printable(f"{each.path}{rest}"), "", whole)
     if len(shown) < len(action.changes):
         yield f"   … {len(action.changes) - len(shown)} more (-v)"
+    for note in action.notes:
+        yield from wrapped(printable(f"note: {note}"), "   ", manner)
     installs = any(isinstance(step, InstallWheel) for step in action.steps)
     if action.command and installs:
         yield from led([("   ", ""), (f"{'by hand':<10}", "dim")], printable(action.command), "", whole)

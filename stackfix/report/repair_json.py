@@ -29,11 +29,14 @@ def refused_document(refused: Refusal) -> dict[str, Any]:
 
 
 def left_document(left: Left) -> dict[str, Any]:
-    """A finding that stays. With `unreached` there may be a cure; `by_auto`: kinds of actions of another method."""
+    """A finding that stays. With `unreached` there may be a cure; `by_auto`: kinds of actions of another method.
+
+    by_scripts: activation as an earlier repair has left it cures it
+    """
     return {
         "code": left.code, "summary": left.summary, "reason": left.reason,
         "unreached": [{"message": each.what, "hint": each.hint} for each in left.unreached],
-        "by_auto": list(left.by_auto),
+        "by_auto": list(left.by_auto), "by_scripts": left.by_scripts,
     }
 
 
@@ -41,6 +44,7 @@ def action_document(action: Action) -> dict[str, Any]:
     return {
         "id": action.id, "kind": action.kind, "summary": action.summary, "cures": list(action.cures),
         "changes": [change_document(each) for each in action.changes], "command": action.command,
+        "notes": list(action.notes),
     }
 
 
@@ -78,7 +82,7 @@ def verified_document(verified: Verified) -> dict[str, Any]:
         "reason": verified.reason,
         "findings": [finding_document(each) for each in verified.findings],
         "surprises": [finding_document(each) for each in verified.surprises],
-        "steps": [*steps_of(verified.load), *steps_of(verified.kernel)],
+        "steps": [*steps_of(verified.load), *steps_of(verified.kernel)], "libraries": list(verified.libraries),
     }
 
 
