@@ -140,6 +140,7 @@ def test_the_same_target_gives_the_same_bytes_in_any_order() -> None:
     ((record("a", "1", "0", url=f"{FORGE.url}/linux-64/../../b/a-1-0.conda"),), "a-1-0.conda", "is not in linux-64"),
     ((record("a", "1", "0", url=f"{FORGE.url}/noarch/a-1-0.conda"),), "a-1-0.conda", "is not in linux-64"),
     ((record("a", "1", "0", channel=Channel(name="x", url="https://x.example")),), "a-1-0.conda", "none of the chan"),
+    ((record("a", "1", "0", subdir="linux-aarch64"),), "a-1-0.conda", "is for linux-aarch64, the lock for linux-64"),
     ((record("a", "1", "0", "[what]"),), "[what]", "is no dependency"),
 ])
 def test_a_package_that_cannot_be_locked_is_named(records: tuple[Any, ...], named: str, reason: str) -> None:

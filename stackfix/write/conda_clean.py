@@ -81,10 +81,12 @@ def joined(one: str, other: str) -> str:
     return " ".join(part for part in (",".join(versions) or ("*" if build or build2 else ""), build or build2) if part)
 
 
-def check_channels(target: CondaTarget) -> None:
-    """Raises BadInput where a package comes from a channel that the lock does not name."""
+def check_records(target: CondaTarget) -> None:
+    """Raises BadInput where a package is for another platform, or from a channel that the lock does not name."""
     named = {conda_url(channel.url).rstrip("/") for channel in target.channels}
     for record in target.records:
         if conda_url(record.channel).rstrip("/") not in named:
             raise BadInput(record.file_name, f"comes from {without_credentials(record.channel)}, which is none of the "
                            "channels of the lock")
+        if record.subdir not in {target.target.platform, "noarch"}:
+            raise BadInput(record.file_name, f"is for {record.subdir}, the lock for {target.target.platform}")

@@ -8,7 +8,7 @@ from stackfix.conda.records import CondaRecord, CondaTarget
 from stackfix.errors import BadInput
 from stackfix.resolve.records import LockedPackage
 from stackfix.write.clean import locked_sha256, locked_url
-from stackfix.write.conda_clean import check_channels, dependency_map, locked_md5, package_url, record_sha256
+from stackfix.write.conda_clean import check_records, dependency_map, locked_md5, package_url, record_sha256
 from stackfix.write.conda_hash import content_hash
 from stackfix.write.conda_header import conda_header, snapshot_text
 from stackfix.write.environment import channel_name, pip_packages
@@ -47,7 +47,7 @@ def refuse_mixture(targets: tuple[CondaTarget, ...]) -> None:
     if len({target.target.platform for target in targets}) != len(targets):
         raise BadInput("conda-lock.yml", "holds one set of packages for a platform")
     for target in targets:
-        check_channels(target)
+        check_records(target)
 
 
 def metadata(

@@ -7,7 +7,7 @@ import re
 from stackfix.conda.records import Channel, CondaRecord, CondaTarget
 from stackfix.resolve.records import LockedPackage
 from stackfix.write.clean import locked_sha256, locked_url
-from stackfix.write.conda_clean import check_channels, conda_url, package_url
+from stackfix.write.conda_clean import check_records, conda_url, package_url
 from stackfix.write.conda_header import conda_header
 from stackfix.write.yaml_text import scalar
 
@@ -19,7 +19,7 @@ def render_environment(
     target: CondaTarget, *, command: str, file_name: str = "environment.yml", second_steps: tuple[str, ...] = (),
 ) -> str:
     """The file's text. `second_steps`: names of files to install afterwards."""
-    check_channels(target)
+    check_records(target)
     header = conda_header((target,), command=command, use=f"conda env create --file {file_name} --prefix PREFIX",
                           second_steps=second_steps)
     lines = [*header[:-1], NO_HASHES, "#", "channels:",

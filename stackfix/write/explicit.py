@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stackfix.conda.records import CondaTarget
 from stackfix.write.clean import locked_sha256, locked_url
-from stackfix.write.conda_clean import check_channels, dependency_map, locked_md5, package_url
+from stackfix.write.conda_clean import check_records, dependency_map, locked_md5, package_url
 from stackfix.write.conda_header import conda_header
 from stackfix.write.conda_order import install_order
 from stackfix.write.environment import pip_packages
@@ -16,7 +16,7 @@ def render_explicit(
     target: CondaTarget, *, command: str, file_name: str = "conda-linux-64.lock", second_steps: tuple[str, ...] = (),
 ) -> str:
     """The file's text. The body is what `conda-lock render --kind explicit` makes of our conda-lock.yml."""
-    check_channels(target)
+    check_records(target)
     pip = pip_packages(target)
     use = f"conda create --prefix PREFIX --file {file_name}"
     if pip:

@@ -12,7 +12,7 @@ from stackfix.conda.records import CondaRecord, CondaTarget
 from stackfix.errors import BadInput
 from stackfix.resolve.records import LockedPackage
 from stackfix.write.clean import locked_sha256, locked_url
-from stackfix.write.conda_clean import MD5, check_channels, conda_url, package_url, record_sha256
+from stackfix.write.conda_clean import MD5, check_records, conda_url, package_url, record_sha256
 from stackfix.write.conda_header import conda_header
 from stackfix.write.conda_told import told_build_number, told_noarch
 from stackfix.write.environment import pip_packages
@@ -26,7 +26,7 @@ def render_pixi(
 ) -> str:
     """The file's text: environment `default`, or one for each Python (`cp311`) where there are several."""
     for target in targets:
-        check_channels(target)
+        check_records(target)
     pythons = sorted({target.target.python for target in targets}, key=lambda python: int(python.split(".")[1]))
     named = {(python_tag(group[0].target) if len(pythons) > 1 else "default"): group
              for python in pythons
