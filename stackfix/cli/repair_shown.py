@@ -106,5 +106,5 @@ def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
     if ended.applied is not None:
         document["applied"] = applied_document(ended.applied, taken_back=ended.taken_back)
     proven = verified_document(ended.verified) if ended.verified is not None else {
-        **document["verified"], "findings": None, "surprises": [], "steps": []}
+        **document["verified"], "findings": None, "surprises": [], "steps": [], "libraries": []}
     click.echo(printable_json(render_json({**document, "verified": proven})))

@@ -63,7 +63,8 @@ def verified(found: Planned, *, timeout: float) -> Verified:
         reasons.append(NO_GPU)
     reasons += [f"{name}: {each.reason}" for name, each in (("load", load), ("kernels", kernel))
                 if each is not None and each.reason]
-    return Verified(findings=fresh.findings, surprises=(), load=load, kernel=kernel, reason="; ".join(reasons))
+    return Verified(findings=fresh.findings, surprises=(), load=load, kernel=kernel, reason="; ".join(reasons),
+                    libraries=tuple(cured_libraries(found, load)) if load is not None else ())
 
 
 def attempted(name: str, call: Callable[[], Probe]) -> Probe:
@@ -133,6 +134,15 @@ def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping
         steps.append(step if bad is None or step.verdict != "works" else replace(
             step, verdict="fails", reason="library-conflict", detail=f"{step.detail}, but {bad} is still mapped"))
     return whole(steps, None)
+
+
+def cured_libraries(found: Planned, load: Probe) -> Iterator[str]:
+    """The files of the libraries that the cured findings are about, as the load has mapped them."""
+    left = {(each.code, each.summary) for each in found.plan.left}
+    about = {(path or "").rpartition("/")[2] for each in found.diagnosis.findings
+             if is_serious(each) and (each.code, each.summary) not in left
+             for path in (each.winner, each.loser, each.culprit.path)}
+    yield from sorted({path for step in load.steps for path in step.libraries if path.rpartition("/")[2] in about})
 
 
 def touched_modules(found: Planned, after: View) -> Iterator[str]:

@@ -12,6 +12,7 @@ from stackfix.verify.records import Probe
 
 COLOURS = {"works": "green", "clean": "green", "fails": "red", "findings": "yellow", "cannot-tell": "dim"}
 MOST = 8                # paths of one kind without -v
+MOST_FILES = 2          # libraries in the line of a load
 
 
 def applied_lines(applied: Applied, manner: Manner) -> Iterator[str]:
@@ -29,7 +30,7 @@ def verified_lines(verified: Verified, undo: str, manner: Manner) -> Iterator[st
     static = "findings" if verified.findings else "clean"
     told = counted(verified.findings) + " left" if verified.findings else "nothing above a note is found"
     yield from proof("simulation", static, told, manner)
-    yield from proof("load", *verdict(verified.load), manner)
+    yield from proof("load", *load_verdict(verified), manner)
     yield from proof("kernels", *verdict(verified.kernel), manner)
     if verified.reason:
         yield from led([("  because ", "dim")], printable(verified.reason), "    ", manner)
@@ -45,6 +46,21 @@ def verdict(probe: Probe | None) -> tuple[str, str]:
     if bad is not None:
         return probe.verdict, f"{bad.name}: {bad.detail or bad.reason}"
     return probe.verdict, ", ".join(each.detail or each.name for each in tried[:3]) or "not tried"
+
+
+def load_verdict(verified: Verified) -> tuple[str, str]:
+    """The verdict, and in plain words what was loaded, and from where."""
+    word, told = verdict(verified.load)
+    if verified.load is None or word != "works":
+        return word, told
+    counting = [each for each in verified.load.steps if each.counts]
+    loads = [each.detail or each.name for each in counting if each.name != "activation"]
+    activated = ["in an activated shell"] if len(loads) < len(counting) else []
+    files = [f"{name} of {folder}" for folder, _, name in (each.rpartition("/") for each in verified.libraries)]
+    more = [f"{len(files) - MOST_FILES} more"] if len(files) > MOST_FILES else []
+    said = [*activated, ", ".join(loads[:3]) or "nothing was imported",
+            *([f"with {' and '.join((*files[:MOST_FILES], *more))}"] if files else [])]
+    return word, " ".join(said) if not activated else f"{said[0]}: {' '.join(said[1:])}"
 
 
 def proof(name: str, word: str, told: str, manner: Manner) -> Iterator[str]:

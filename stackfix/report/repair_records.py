@@ -26,6 +26,7 @@ class Verified:
     load: Probe | None              # None: nothing was to be loaded, or nothing could be
     kernel: Probe | None            # None: no GPU
     reason: str                     # why something was not done or does not work; "" where all was done and works
+    libraries: tuple[str, ...] = ()     # files that the load has mapped, of libraries that the repair was about
 
     @property
     def is_as_promised(self) -> bool:
