@@ -61,8 +61,8 @@ def test_constraints_alone_need_no_second_step() -> None:
 
 
 @pytest.mark.parametrize("name", ["conda-lock", "explicit", "pixi", "environment"])
-def test_a_format_that_comes_later_is_said_to(name: str) -> None:
-    with pytest.raises(BadInput, match=f"--format {name}: this version of stackfix does not write conda"):
+def test_a_conda_format_of_a_lock_without_conda_side_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=f"--format {name}: nothing was decided for conda"):
         paths(plain(), formats=("requirements", name))
 
 

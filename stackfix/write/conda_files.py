@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stackfix.conda.records import CondaTarget
+from stackfix.errors import BadInput
 from stackfix.write.names import (
     conda_lock_name,
     environment_name,
@@ -27,9 +28,13 @@ def plan_conda(
     """The files of these formats. `planned`: names of files of the same lock, of which a second step may be one.
 
     conda-lock.yml and explicit files hold one Python each, environment.yml one target, pixi.lock all there are.
+    Raises BadInput where there is no target, or a package that a file cannot hold.
     """
-    if not targets or not set(formats) & set(CONDA_FORMATS):
+    asked = [kind for kind in formats if kind in CONDA_FORMATS]
+    if not asked:
         return
+    if not targets:
+        raise BadInput(f"--format {asked[0]}", "nothing was decided for conda")
     groups = by_python(targets)
     firsts: list[str] = []
     for group in groups:
