@@ -48,8 +48,8 @@ def conflict_of(raw: str, ask: CondaAsk, facts: ChannelFacts) -> CondaConflict:
     plain = _ADDRESS.sub(lambda match: facts.channel(match["address"]), without_secrets(raw))
     causes = causes_of(parse_tree(without_secrets(raw)), ask, facts)
     if not causes:
-        lines = [line.strip(" │├└─") for line in plain.splitlines() if line.strip(" │├└─")]
-        causes = tuple(CondaCause(text=line) for line in lines[:_FEW])
+        lines = dict.fromkeys(line.strip(" │├└─") for line in plain.splitlines())
+        causes = tuple(CondaCause(text=line) for line in lines if line)[:_FEW]
     return CondaConflict(causes=causes, raw=plain)
 
 

@@ -52,7 +52,7 @@ def trails_of(top: Node, asked: frozenset[str]) -> tuple[Trail, ...]:
 
     An option that needs another version of something asked was never meant; it is told only where all are such.
     """
-    if top.kind != NONE:
+    if top.kind != NONE or not top.below:
         return (best_trail(top),)
     found: dict[tuple[str, str], list[Trail]] = {}
     for trail in (Trail(lines=(top, *best_trail(each).lines)) for each in top.below):
