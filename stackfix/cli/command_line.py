@@ -38,6 +38,9 @@ def request_arguments(request: StackRequest) -> list[str]:
     for arch in request.gpu_archs:
         add("--gpu-arch", arch)
     add("--exclude-newer", request.exclude_newer)
+    for channel in request.channels:
+        add("--channel", channel)
+    add("--layout", request.layout)
     return arguments
 
 
@@ -57,6 +60,7 @@ def header_arguments(asked: LockOptions, request: StackRequest, name: str | None
         arguments = request_arguments(StackRequest(
             glibc=request.glibc if asked.glibc is not None else StackRequest().glibc,
             exclude_newer=request.exclude_newer if asked.exclude_newer is not None else None,
+            channels=asked.channels, layout=request.layout if asked.layout is not None else None,
         ))
     for format_ in asked.formats:
         arguments += ("--format", format_)

@@ -81,7 +81,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
-    lock = decide_lock(request, options, common)
+    lock = decide_lock(request, options, common, formats=formats)
     decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
     command_line = join_command(header_arguments(asked, decided, options.name))
     files = plan_files(lock, formats=formats, name=options.name, command=command_line)

@@ -62,7 +62,10 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--cuda-compat", is_flag=True, help="A forward-compatibility package stands in for the driver."),
     click.option("--gpu-arch", "gpu_archs", metavar="SM", multiple=True, help="`sm_90`; `auto`: this machine's."),
     click.option("--exclude-newer", metavar="DATE", help="Only files uploaded before (ISO 8601)."),
-    click.option("--format", "formats", metavar="NAME", multiple=True, help="requirements, pylock, constraints."),
+    click.option("--format", "formats", metavar="NAME", multiple=True,
+                 help="requirements, pylock, constraints, conda-lock, explicit, pixi, environment."),
+    click.option("--channel", "channels", metavar="NAME|URL", multiple=True, help="Only these conda channels."),
+    click.option("--layout", metavar="NAME", help="Of the conda side: auto, native, mixed, wheels."),
     click.option("-o", "--output", "directory", metavar="DIR", help="Folder of the lockfiles; `.` without it."),
     click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; a named stack."),
     click.option("--check", is_flag=True, help="Write nothing; exit 1 where the files do not hold, naming each line."),
@@ -74,7 +77,6 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--flash-attn-source", metavar="URL|DIR", help="Mirror of the release API, or a folder of wheels."),
     click.option("--matrix", "matrix_directory", metavar="DIR", help="Another copy of the matrix."),
     click.option("--torch-index", metavar="URL", hidden=True),
-    click.option("--channel", "channels", metavar="NAME", multiple=True, hidden=True),
 )
 
 

@@ -18,6 +18,7 @@ from stackfix.request.values import (
     check_driver,
     check_glibc,
     check_gpu_arch,
+    check_layout,
     check_platform,
     check_python,
 )
@@ -55,6 +56,8 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
         gpu_archs=gpu_archs_of(options.gpu_archs),
         exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer is not None else None,
         kept=kept,
+        layout=check_layout(options.layout) if options.layout is not None else None,
+        channels=distinct(channel.strip() for channel in options.channels),
     )
     return ReadRequest(stack=stack, index=index, inputs=inputs)
 
@@ -69,8 +72,6 @@ def refuse_what_comes_later(options: LockOptions) -> None:
     if options.torch_index is not None:
         raise BadInput("--torch-index", "this version of stackfix reads only the default index",
                        "leave it out; the CUDA variants of the default index are in `stackfix matrix show`")
-    if options.channels:
-        raise BadInput("--channel", "this version of stackfix does not lock conda packages yet", "leave it out")
 
 
 def typed_requirements(options: LockOptions) -> Iterator[Requirement]:

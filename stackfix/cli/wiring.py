@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,11 @@ def open_index(
     return PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline)
 
 
-def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOptions) -> Lock:
-    """The lock of one request, with the real matrix, index and release source."""
+def decide_lock(
+    request: ReadRequest, options: LockOptions, common: CommonOptions, *, formats: tuple[str, ...],
+    kept_conda: tuple[tuple[str, str], ...] = (),
+) -> Lock:
+    """The lock of one request for these formats, with the real matrix, index, release source and channels."""
     from stackfix.sources.index import PackageIndex
 
     directory = matrix_folder(options.matrix_directory)
@@ -59,19 +63,32 @@ def decide_lock(request: ReadRequest, options: LockOptions, common: CommonOption
     ):
         index.prefetch_pages(expected_projects(request.stack, directory))
         # the index answers while the rest is imported and loaded
+        from stackfix.cli.wiring_conda import solver_for
         from stackfix.matrix.load import load_matrix
         from stackfix.resolve.decide import decide
+        from stackfix.write.files import PIP_FORMATS
 
         matrix = load_matrix(directory)
         with closing(
             open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
         ) as releases:
+            wheels = bool(set(formats) & set(PIP_FORMATS))
             lock = decide(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
-                books=symbol_books(directory),
+                books=symbol_books(directory), solver=solver_for(formats, matrix, directory, common, kept_conda),
+                wheels=wheels,
             )
     tell_cache(index, common)
-    return lock
+    return with_conda_notes(lock if wheels else replace(lock, targets=()))
+
+
+def with_conda_notes(lock: Lock) -> Lock:
+    """The lock with what is to be known of its conda side."""
+    if not lock.conda:
+        return lock
+    from stackfix.conda.notes import conda_notes
+
+    return replace(lock, notes=(*lock.notes, *conda_notes(lock.conda)))
 
 
 def matrix_folder(text: str | None) -> Path | None:

@@ -73,7 +73,7 @@ def _clause(clause: Specifier) -> str:
     if operator == "<" and not version.is_prerelease and not version.is_postrelease:
         # PEP 440 keeps the pre-releases of the bound out, and conda's idiom for that is the first of them.
         return f"<{_epoch(version)}{_joined(_without_zeros(version.release))}a0"
-    if operator == ">" and not version.is_prerelease and not version.is_postrelease:
+    if operator == ">" and not version.is_postrelease:
         return f">{version},!={version}.post*"      # and the post-releases of what it is to be newer than
     return f"{operator}{version}"
 

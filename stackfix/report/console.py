@@ -38,6 +38,12 @@ def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
             f"  Python {target.target.python} on {target.target.platform}: "
             f"{len(target.packages)} packages{second}"
         )
+    for conda in lock.conda:
+        pip = f" and {len(conda.pip)} from pip" if conda.pip else ""
+        yield (
+            f"  conda, Python {conda.target.python} on {conda.target.platform}: layout {conda.layout},"
+            f" {len(conda.records)} packages{pip}"
+        )
     for note in lock.notes:
         yield f"{style('note:', 'yellow')} {redacted(note)}"
 

@@ -11,7 +11,8 @@ from stackfix.errors import StackfixError
 from stackfix.report.redact import redacted
 
 if TYPE_CHECKING:
-    from stackfix.resolve.records import Cause, Lock, LockedPackage, TargetLock
+    from stackfix.conda.records import CondaTarget
+    from stackfix.resolve.records import Cause, Lock, LockedPackage, Target, TargetLock
 
 SCHEMA_VERSION = 1
 
@@ -27,7 +28,7 @@ def lock_document(
     """`stackfix lock --json`: stack, targets with their packages, files (paths as written), notes."""
     document: dict[str, Any] = {
         "stack": {**asdict(lock.stack), "pythons": list(lock.stack.pythons), "platforms": list(lock.stack.platforms)},
-        "targets": [_target(target) for target in lock.targets],
+        "targets": _targets(lock),
         "files": list(files),
         "notes": list(lock.notes),
     }
@@ -36,13 +37,27 @@ def lock_document(
     return document
 
 
-def _target(target: TargetLock) -> dict[str, Any]:
-    return {
-        "python": target.target.python,
-        "platform": target.target.platform,
-        "glibc": target.target.glibc,
-        "packages": [_package(package) for package in target.packages],
+def _targets(lock: Lock) -> list[dict[str, Any]]:
+    """One entry a target: the packages of the pip lock, then those of the channels."""
+    wheels = {one.target: one for one in lock.targets}
+    conda = {one.target: one for one in lock.conda}
+    return [_target(target, wheels.get(target), conda.get(target)) for target in sorted({*wheels, *conda})]
+
+
+def _target(target: Target, wheels: TargetLock | None, conda: CondaTarget | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "python": target.python,
+        "platform": target.platform,
+        "glibc": target.glibc,
+        "packages": [_package(package) for package in wheels.packages] if wheels is not None else [],
     }
+    if conda is not None:
+        from stackfix.report.conda_json import conda_document, conda_packages
+
+        beside = [_package(package) for package in conda.pip]
+        entry["packages"] += [*conda_packages(conda), *(beside if wheels is None else [])]
+        entry["conda"] = conda_document(conda, beside)
+    return entry
 
 
 def _package(package: LockedPackage) -> dict[str, Any]:

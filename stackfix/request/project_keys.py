@@ -15,6 +15,7 @@ from stackfix.request.values import (
     check_driver,
     check_glibc,
     check_gpu_arch,
+    check_layout,
     check_platform,
     check_python,
 )
@@ -74,6 +75,7 @@ KEYS: Mapping[str, Key] = {
     "torch-index": Key(field="torch_index"),
     "flash-attn-source": Key(field="flash_attn_source"),
     "channel": Key(field="channels", kind="texts"),
+    "layout": Key(field="layout", check=check_layout),
 }
 OTHER_NAMES = {                     # what people write for a key
     "pythons": "python", "platforms": "platform", "formats": "format", "requires-python": "python",

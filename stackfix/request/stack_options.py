@@ -30,3 +30,4 @@ class StackOptions:
     torch_index: str | None = None
     flash_attn_source: str | None = None
     channels: tuple[str, ...] = ()
+    layout: str | None = None

@@ -6,6 +6,7 @@ import re
 
 from stackfix.errors import BadInput
 
+LAYOUTS = ("native", "mixed", "wheels")
 PLATFORMS = ("linux-64", "linux-aarch64")
 UNKNOWN_PLATFORMS = ("win-64", "win-arm64", "osx-64", "osx-arm64", "linux-ppc64le", "linux-s390x", "linux-32")
 
@@ -45,6 +46,16 @@ def check_platform(text: str, thing: str = "--platform") -> str:
     if value in UNKNOWN_PLATFORMS:
         raise BadInput(f"{thing} {text}", "the matrix has no rows for this platform yet", known)
     raise BadInput(f"{thing} {text}".rstrip(), "is not a platform", known)
+
+
+def check_layout(text: str, thing: str = "--layout") -> str | None:
+    """`native`, `mixed` or `wheels`; None for `auto`."""
+    value = text.strip()
+    if value in LAYOUTS:
+        return value
+    if value == "auto":
+        return None
+    raise BadInput(f"{thing} {text}".rstrip(), "is not a layout", f"one of: auto, {', '.join(LAYOUTS)}")
 
 
 def check_driver(text: str, thing: str = "--driver") -> str:

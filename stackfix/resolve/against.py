@@ -100,7 +100,9 @@ def _cpu_only(build: TorchBuild) -> str:
 
 
 def _where(build: TorchBuild) -> str:
-    return "on the default index" if build.index == query.DEFAULT_INDEX else f"in {build.index}"
+    if build.index == query.DEFAULT_INDEX:
+        return "on the default index"
+    return f"in the channel {build.index.rpartition('/')[2]}"
 
 
 def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> Iterator[Reason]:

@@ -66,6 +66,8 @@ def _of_channels(solved: Solved) -> dict[str, str]:
         packages = {record.name: record.version for record in target.records}
         for name in ("cudnn", "nvjitlink", "nccl"):
             version = packages.get(f"lib{name}") or packages.get(name)
+            if name == "cudnn" and target.torch is not None and target.torch.cudnn_linked:
+                version = target.torch.cudnn
             if version is not None:
                 major = solved.stack.cuda.partition(".")[0]
                 found.setdefault(f"nvidia-{name}-cu{major}", version)

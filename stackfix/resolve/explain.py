@@ -42,7 +42,8 @@ def refuse(
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
     nearest = single or tuple(_double_offers(offering, request, asks, command))
-    return NoConsistentStack(headline=_headline(asks, unsure=reducing.spent), causes=causes, nearest=nearest)
+    unsure = reducing.spent or reducing.unreached or failure.unsure
+    return NoConsistentStack(headline=_headline(asks, unsure=unsure), causes=causes, nearest=nearest)
 
 
 def _headline(asks: list[Asked], *, unsure: bool) -> str:

@@ -164,7 +164,8 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
     if told[0].chain:
         torch = f"torch {first.stack.text}"
         chain = [replace(cause, text=cause.text.replace("{torch}", torch)) for cause in told[0].chain]
-        yield from _with_others(chain, versions_text([one.stack.text for one in refusals[1:]], order))
+        likewise = dict.fromkeys(one.stack.text for one in refusals[1:] if one.stack.text != first.stack.text)
+        yield from _with_others(chain, versions_text(list(likewise), order))
         return
     for reason in [other for other in told if other.asks == told[0].asks][:2]:
         rows = tuple(

@@ -54,6 +54,7 @@ class Refusal:
     stack: Stack
     reasons: tuple[Reason, ...] = ()
     clash: Clash | None = None
+    unsure: bool = False            # not everything was tried: it is no proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +64,11 @@ class Failure:
     question: Question
     refusals: tuple[Refusal, ...]
     universal: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether a stack was refused that might do: a bound was hit before."""
+        return any(refusal.unsure for refusal in self.refusals)
 
 
 class Partner(Protocol):

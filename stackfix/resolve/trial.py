@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.errors import AnswerIsNo, BadInput
+from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.question import Question, parse_request
@@ -11,23 +11,31 @@ from stackfix.resolve.solve import Failure, Solved, Solver
 
 
 class Trials:
-    """A solver for what-if questions. `spent` tells that the bound was hit and that more could have been tried."""
+    """A solver for what-if questions. `spent`: more could have been tried; `unreached`: sources did not answer."""
 
     def __init__(self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int) -> None:
         self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
+        self.unreached = False
 
     @property
     def spent(self) -> bool:
         return self._left <= 0
 
     def solve(self, request: StackRequest) -> Solved | Failure | None:
-        """The answer to a request; None where none was found out (bound hit, or only a build could tell)."""
+        """The answer to a request; None where none was found out (bound hit, out of reach, only a build could tell)."""
         if self.spent:
             return None
         self._left -= 1
         evidence = self.evidence.limited_to(request.exclude_newer)
         question: Question = parse_request(request)
         try:
-            return self.solver(evidence, FlashAttn.sharing(self.flash, evidence), question)
+            found = self.solver(evidence, FlashAttn.sharing(self.flash, evidence), question)
         except (AnswerIsNo, BadInput):      # malformed: a wheel's address that fits only the Python that was asked for
             return None
+        except Unreachable:                 # the answer is no already: this only asks for more words about it
+            self.unreached = True
+            return None
+        if isinstance(found, Failure) and found.unsure:
+            self.unreached = True
+            return None
+        return found

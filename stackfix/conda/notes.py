@@ -1,0 +1,64 @@
+"""What the user should know of the conda side beyond its packages. In a fixed order, each a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from stackfix.conda.records import CondaTarget, VirtualPackage
+
+SERVER_ARM = "linux-aarch64"
+LAYOUTS_IN_WORDS = {
+    "native": "everything comes from channels",
+    "mixed": "torch comes from a channel, and what no channel has for it from pip",
+    "wheels": "channels give Python and system libraries, and the stack comes from pip",
+}
+
+
+def conda_notes(targets: Iterable[CondaTarget]) -> tuple[str, ...]:
+    """The notes of all targets, each once."""
+    targets = tuple(targets)
+    several = len(targets) > 1
+    notes = (note for target in targets for note in _notes(target, f" for {_words(target)}" if several else ""))
+    return tuple(dict.fromkeys((*notes, *_of_platforms(targets))))
+
+
+def _notes(target: CondaTarget, of: str) -> Iterator[str]:
+    layout = LAYOUTS_IN_WORDS[target.layout]
+    yield f"conda layout{of}: {target.layout}, in which {layout} (channels {_channels(target)})"
+    if target.priority != "strict":
+        yield (
+            f"channel priority{of} is {target.priority}: under strict priority a channel hides packages that this"
+            f" stack needs from one further down"
+        )
+    for virtual in target.virtual:
+        if virtual.name == "__cuda":
+            yield f"__cuda{of} is {virtual.version}: {_origin(virtual)}"
+    if target.snapshot is not None:
+        snapshot = target.snapshot
+        yield (
+            f"conda records are stackfix's own of {snapshot.date} ({snapshot.digest}), which have holes:"
+            f" {snapshot.reason}"
+        )
+    for one in target.departures:
+        sides = f"{one.about}{of} is {one.conda or 'absent'} for conda and {one.pip or 'absent'} for pip"
+        yield f"{sides}: {one.reason}"
+
+
+def _origin(virtual: VirtualPackage) -> str:
+    return virtual.origin or "as the machine that locks has it"
+
+
+def _channels(target: CondaTarget) -> str:
+    return ", ".join(channel.name for channel in target.channels)
+
+
+def _words(target: CondaTarget) -> str:
+    return f"Python {target.target.python} on {target.target.platform}"
+
+
+def _of_platforms(targets: tuple[CondaTarget, ...]) -> Iterator[str]:
+    if any(target.target.platform == SERVER_ARM for target in targets):
+        yield (
+            "linux-aarch64 means servers (SBSA): Jetson boards have their own CUDA and their own torch wheels, which"
+            " this lock does not hold"
+        )

@@ -1,0 +1,168 @@
+"""The conda side of a stack that wheels can be had for: the first layout that holds every target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from stackfix.conda.builds import torch_builds
+from stackfix.conda.candidates import Choice, choices, searched
+from stackfix.conda.consistent import departures
+from stackfix.conda.layouts import Lacking, Scene, plans_for
+from stackfix.conda.names import NameBook
+from stackfix.conda.partner_quick import conflict_with_torch
+from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of
+from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
+from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, CondaTorch, VirtualPackage
+from stackfix.resolve.against import Reason
+from stackfix.resolve.assemble import target_lock
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.flash_attn import FlashAttn
+from stackfix.resolve.question import FLASH_ATTN, Question
+from stackfix.resolve.records import Asked, StackRequest, Target, TargetLock
+from stackfix.resolve.solve import Refusal, Solved
+from stackfix.resolve.stack import Stack, cuda_words
+
+MAX_CHOICES = 4         # kinds of torch builds that are tried for one target and layout
+
+Virtual = Callable[[StackRequest, Target, str], tuple[VirtualPackage, ...]]
+
+
+@dataclass(slots=True, kw_only=True)
+class CondaSide:
+    """Channels, names and virtual packages: what any search for the conda side stands on."""
+
+    opened: Callable[[tuple[str, ...]], Channels]       # by the names that --channel gives; () for the settings'
+    names: NameBook
+    virtual: Virtual                                    # of the machine that the lock is for, by the stack's CUDA
+    kept: tuple[tuple[str, str], ...] = ()              # (address, name) in the existing lock
+    _solves: dict[tuple[tuple[str, ...], str | None], Solves] = field(default_factory=dict)
+
+    def solves(self, request: StackRequest) -> Solves:
+        """The solver for a request's channels and date, always the same."""
+        key = request.channels, request.exclude_newer
+        if key not in self._solves:
+            self._solves[key] = Solves(
+                channels=self.opened(request.channels), kept=self.kept, exclude_newer=request.exclude_newer)
+        return self._solves[key]
+
+
+class CondaPartner:
+    """Fills resolve.solve.Partner with the channels."""
+
+    def __init__(self, side: CondaSide, layouts: tuple[str, ...] = LAYOUTS) -> None:
+        self._side, self._layouts = side, layouts
+
+    def against(self, question: Question, stack: Stack, targets: Sequence[Target]) -> Reason | None:
+        """That no channel has a build of this torch, where the layout needs one."""
+        asked = question.request.layout
+        if "wheels" in ((asked,) if asked is not None else self._layouts):
+            return None
+        channels = self._side.solves(question.request).channels
+        for target in targets:
+            build = stack.builds[target.platform]
+            if not choices(channels, platform=target.platform, python=target.python, version=stack.text,
+                           cuda=build.cuda):
+                return reason_of(question, [no_build(channels, asked or "native", target, build.cuda,
+                                                     question.python_ask(target.python))])
+        return None
+
+    def hold(self, solved: Solved, evidence: Evidence, flash: FlashAttn) -> tuple[CondaTarget, ...] | Refusal:
+        """A conda target beside each pip target, all in one layout, or why there is none."""
+        asked = solved.question.request.layout
+        misses: list[Miss] = []
+        for layout in (asked,) if asked is not None else self._layouts:
+            held = self._hold_layout(solved, evidence, flash, layout)
+            if isinstance(held, tuple):
+                return held
+            misses.extend(held)
+        return refusal_of(solved.question, solved.stack, misses)
+
+    def _hold_layout(
+        self, solved: Solved, evidence: Evidence, flash: FlashAttn, layout: str
+    ) -> tuple[CondaTarget, ...] | list[Miss]:
+        held: list[CondaTarget] = []
+        for target in sorted(solved.closures):
+            scene = self._scene(solved, evidence, target)
+            around = Around(flash=flash, plan=solved.plan, closure=solved.closures[target])
+            pip = target_lock(evidence, solved, target)
+            offered = () if layout == "wheels" else self._choices(scene, solved)
+            found = hold_target(scene, self._side, layout, offered, around=around, pip=pip)
+            if not isinstance(found, CondaTarget):
+                return found
+            held.append(found)
+        return tuple(held)
+
+    def _scene(self, solved: Solved, evidence: Evidence, target: Target) -> Scene:
+        chosen = solved.closures[target].chosen.get(FLASH_ATTN)
+        covered = solved.plan is not None and solved.plan.covers(target)
+        version = solved.plan.version if solved.plan is not None and covered else None
+        return Scene(
+            question=solved.question, evidence=evidence, names=self._side.names, target=target,
+            channels=self._side.solves(solved.question.request).channels,
+            flash_attn=version if version is not None or chosen is None else str(chosen.version),
+            cuda=solved.stack.builds[target.platform].cuda,
+        )
+
+    def _choices(self, scene: Scene, solved: Solved) -> tuple[Choice, ...]:
+        return choices(
+            scene.channels, platform=scene.target.platform, python=scene.target.python, version=solved.stack.text,
+            cuda=scene.cuda,
+        )[:MAX_CHOICES]
+
+
+def hold_target(
+    scene: Scene, side: CondaSide, layout: str, offered: tuple[Choice, ...], *, around: Around,
+    pip: TargetLock | None,
+) -> CondaTarget | list[Miss]:
+    """One target in one layout, or what stood in the way of each try."""
+    misses: list[Miss] = []
+    solves = side.solves(scene.question.request)
+    virtual = side.virtual(scene.question.request, scene.target, scene.cuda)
+    for plan in plans_for(scene, layout, offered):
+        if isinstance(plan, Lacking):
+            misses.append(plan)
+            continue
+        known = conflict_with_torch(scene, plan)
+        found = try_plan(scene, plan, solves, virtual, around) if known is None else Missed(
+            plan=plan, wishes=plan.wishes, conflict=known)
+        if isinstance(found, Missed):
+            misses.append(found)
+            continue
+        made = conda_target(scene, found, virtual, pip)
+        against = tuple(one for one in made.departures if one.breaks)
+        if not against:
+            return made
+        misses.append(Unlike(plan=plan, departures=against))
+    if not misses:
+        misses.append(no_build(scene.channels, layout, scene.target, scene.cuda,
+                               scene.question.python_ask(scene.target.python)))
+    return misses
+
+
+def no_build(channels: Channels, layout: str, target: Target, cuda: str, asks: tuple[Asked, ...]) -> Lacking:
+    """That the channels have no build of the release for the target and this major of CUDA."""
+    names = ", ".join(channel.name for channel in searched(channels))
+    text = f"{{torch}} has no build for Python {target.python} on {target.platform} and {cuda_words(cuda)} in {names}"
+    return Lacking(layout=layout, kind="build", text=text, source=f"records of pytorch in {names}", asks=asks)
+
+
+def conda_target(
+    scene: Scene, found: Found, virtual: tuple[VirtualPackage, ...], pip: TargetLock | None
+) -> CondaTarget:
+    """The record that is written, with its differences from the pip lock."""
+    made = CondaTarget(
+        target=scene.target, layout=found.plan.layout, channels=found.plan.channels, priority=found.asked.priority,
+        virtual=virtual, specs=tuple(wish.spec for wish in found.wishes), torch=_torch_of(found),
+        records=found.records, pip=found.pip, departures=(), snapshot=scene.channels.snapshot,
+    )
+    told = departures(
+        pip, made, scene.evidence.matrix, scene.names, books=scene.evidence.books,
+        shelf=lambda name: scene.channels.records(found.plan.channels, scene.target.platform, name),
+    )
+    return replace(made, departures=told)
+
+
+def _torch_of(found: Found) -> CondaTorch | None:
+    """The build that was chosen; None where torch is a wheel."""
+    return next(iter(torch_builds(found.records)), None) if found.plan.choice is not None else None

@@ -1,0 +1,172 @@
+"""One plan solved: the channels' packages, and around them what pip brings. Bounded, and nothing is solved twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from stackfix.conda.builds import as_torch_build
+from stackfix.conda.flash import flash_plan
+from stackfix.conda.layouts import Plan, Scene, Wish
+from stackfix.conda.names import Provided
+from stackfix.conda.pip_part import bounds_of, pip_packages, pip_part
+from stackfix.conda.records import (
+    Channels,
+    CondaAsk,
+    CondaConflict,
+    CondaRecord,
+    CondaSolved,
+    VirtualPackage,
+)
+from stackfix.resolve.clash import Clash
+from stackfix.resolve.closure import Closure
+from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.question import FLASH_ATTN
+from stackfix.resolve.records import LockedPackage
+
+MAX_SOLVES = 400        # conda solves for one decision with its explanation
+MAX_ROUNDS = 4          # times that a clash of the pip part bounds the conda part anew
+HIDDEN = ("strict channel priority", "excluded because")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A plan that holds."""
+
+    plan: Plan
+    asked: CondaAsk
+    wishes: tuple[Wish, ...]
+    records: tuple[CondaRecord, ...]
+    pip: tuple[LockedPackage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Missed:
+    """A plan that does not: by the channels' own conflict, or by a clash of what pip brings with what they have."""
+
+    plan: Plan
+    wishes: tuple[Wish, ...]
+    conflict: CondaConflict | None = None
+    clash: Clash | None = None
+    text: str | None = None         # where it is neither
+    unsure: bool = False            # it was not tried
+
+    @property
+    def involved(self) -> Sequence[Wish]:
+        """The wishes that the conflict names; all of them where it names none."""
+        causes = self.conflict.causes if self.conflict is not None else ()
+        named = {cause.spec for cause in causes if cause.spec is not None}
+        return [wish for wish in self.wishes if wish.spec in named] or self.wishes
+
+
+@dataclass(slots=True, kw_only=True)
+class Solves:
+    """The channels with a memory of what was solved. `spent`: the bound was hit."""
+
+    channels: Channels
+    kept: tuple[tuple[str, str], ...] = ()
+    exclude_newer: str | None = None
+    left: int = MAX_SOLVES
+    _known: dict[CondaAsk, CondaSolved | CondaConflict] = field(default_factory=dict)
+
+    def answer(self, ask: CondaAsk) -> CondaSolved | CondaConflict | None:
+        """The answer, or None where the bound was hit."""
+        if ask not in self._known:
+            if self.left <= 0:
+                return None
+            self.left -= 1
+            self._known[ask] = self.channels.solve(ask)
+        return self._known[ask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What the pip part of a plan is solved with."""
+
+    flash: FlashAttn
+    plan: FlashPlan | None          # of the pip lock
+    closure: Closure | None         # of the pip lock: its versions are preferred
+
+
+def try_plan(scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPackage, ...], around: Around) -> (
+    Found | Missed
+):
+    """The plan solved, or what stands in the way of it."""
+    bounds: tuple[Wish, ...] = ()
+    for _ in range(MAX_ROUNDS):
+        solved = _solve(plan, solves, virtual, bounds)
+        if isinstance(solved, Missed) or plan.pip == ():
+            return solved
+        provided = scene.names.provided(solved.records, scene.cuda)
+        closure, with_flash = _pip_closure(scene, solved, around, provided)
+        if isinstance(closure, Closure):
+            return replace(solved, pip=pip_packages(
+                scene.evidence, scene.question, scene.target, closure, provided=provided, plan=with_flash))
+        if closure is None:
+            text = f"flash-attn {scene.flash_attn} has no wheel for this torch build"
+            return Missed(plan=plan, wishes=solved.wishes, text=text)
+        more = tuple(Wish(spec=spec) for spec in bounds_of(closure))
+        if not set(more) - set(bounds):
+            return Missed(plan=plan, wishes=(*solved.wishes, *bounds), clash=closure)
+        bounds = (*bounds, *more)
+    return Missed(plan=plan, wishes=plan.wishes, text="what pip brings and what the channels have were not brought"
+                                                      f" together within {MAX_ROUNDS} rounds")
+
+
+def _solve(
+    plan: Plan, solves: Solves, virtual: tuple[VirtualPackage, ...], bounds: tuple[Wish, ...]
+) -> Found | Missed:
+    """The channels' part under the strictest terms that have an answer."""
+    conflict: CondaConflict | None = None
+    for wishes in _variants(plan):
+        limits = (*plan.limits, *bounds)
+        for priority in ("strict", "disabled"):
+            if priority != "strict" and (len(plan.channels) < 2 or conflict is None or not hidden(conflict)):
+                continue
+            ask = CondaAsk(
+                platform=plan.target.platform, channels=plan.channels, specs=tuple(wish.spec for wish in wishes),
+                constraints=tuple(wish.spec for wish in limits), virtual=virtual, priority=priority,
+                locked=solves.kept, exclude_newer=solves.exclude_newer,
+            )
+            answer = solves.answer(ask)
+            if isinstance(answer, CondaSolved):
+                return Found(plan=plan, asked=ask, wishes=(*wishes, *limits), records=answer.records, pip=())
+            if answer is None:
+                return Missed(plan=plan, wishes=wishes, text="it was not tried: too much was tried before", unsure=True)
+            conflict = answer
+    return Missed(plan=plan, wishes=(*plan.wishes, *plan.limits, *bounds), conflict=conflict)
+
+
+def hidden(conflict: CondaConflict) -> bool:
+    """Whether strict priority is part of the conflict: a package of a channel further down would have done."""
+    return any(word in conflict.raw for word in HIDDEN)
+
+
+def _variants(plan: Plan) -> Iterator[tuple[Wish, ...]]:
+    """What is asked: first with everything loose, then with less and less of it."""
+    for count in range(len(plan.loose), -1, -1):
+        yield (*plan.wishes, *plan.loose[:count])
+
+
+def _pip_closure(
+    scene: Scene, found: Found, around: Around, provided: tuple[Provided, ...]
+) -> tuple[Closure | Clash | None, FlashPlan | None]:
+    """The closure of what pip brings around these packages; None where flash-attn has no wheel for their torch."""
+    plan = found.plan
+    if plan.choice is None:
+        closure = around.closure
+        build = None if closure is None else closure.problem.build
+        with_flash = around.plan
+    else:
+        build, with_flash = as_torch_build(plan.choice.torch, scene.evidence.matrix), None
+        if scene.flash_attn is not None and not any(line.name == FLASH_ATTN for line in scene.lines):
+            archs = scene.question.request.gpu_archs
+            with_flash = flash_plan(around.flash, build, scene.target, scene.flash_attn, archs)
+            if with_flash is None:
+                return None, None
+    if build is None:
+        raise AssertionError("layout wheels without the closure of the wheels")
+    return pip_part(
+        scene.evidence, scene.question, build, scene.target, provided=provided, plan=with_flash, flash=around.flash,
+        preferred=around.closure,
+    ), with_flash
