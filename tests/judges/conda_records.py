@@ -27,7 +27,7 @@ class Repodata:
     def record(self, url: str) -> Rows:
         """The record of a package's address. Raises KeyError for none."""
         base, subdir, file = url.rsplit("/", 2)
-        document = read_repodata(self._roots[base] / subdir / "repodata.json")
+        document = read_repodata((self._roots[base] / subdir / "repodata.json").resolve())
         found: Rows = {**document.get("packages", {}), **document.get("packages.conda", {})}[file]
         return found
 
