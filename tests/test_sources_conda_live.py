@@ -114,7 +114,7 @@ BAD = {
     "a page": (of_repodata(body=b"<html>welcome</html>"), "its repodata cannot be read"),
     "a page for everything": (lambda _: Answer(body=b"<html>welcome</html>"), "its repodata cannot be read"),
     "a part": (of_repodata(body=repodata(*ROWS)[:-9]), "its repodata cannot be read"),
-    "cut off": (of_repodata(body=repodata(*ROWS), length=10**6), "does not answer to the end"),
+    "cut off": (of_repodata(body=repodata(*ROWS), length=10**6), "answer to the end"),
     "a bad record": (of_repodata(body=repodata({**row("python"), "version": 5})), "its repodata cannot be read"),
     "an empty object": (of_repodata(body=b"[]"), "its repodata cannot be read"),
     "no end": (endless, "did not answer to the end within 2 s"),

@@ -53,7 +53,7 @@ def causes_of(tree: Sequence[Node], ask: CondaAsk, facts: Facts) -> tuple[CondaC
     causes: tuple[CondaCause, ...] = ()
     failing = [(trails_of(node, asked), node) for node in tops if node.kind in _FAILING]
     if failing:
-        trails, top = min(failing, key=lambda pair: pair[0][0].weight)
+        trails, top = min(failing, key=lambda pair: pair[0][0].whole_weight)
         for trail in trails:
             told = _Told(ask, facts)
             told.trail(trail)

@@ -25,9 +25,18 @@ class Trail:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """The surest and shortest first. A build that another channel's hides is rarely what was wanted."""
-        hidden = self.end.kind == EXCLUDED and len(self.lines) <= 2
-        return _LAST if hidden else _RANK.get(self.end.kind, _LAST), len(self.lines)
+        """The surest and shortest first."""
+        return _RANK.get(self.end.kind, _LAST), len(self.lines)
+
+    @property
+    def whole_weight(self) -> tuple[int, int]:
+        """The same of a trail from the top: a build that is left out itself is rarely what was wanted."""
+        return (_LAST, 2) if self.hidden else self.weight
+
+    @property
+    def hidden(self) -> bool:
+        """Whether what was asked leads to nothing but a build that is left out."""
+        return self.end.kind == EXCLUDED and len(self.lines) <= 2
 
 
 def joined(tree: Sequence[Node]) -> tuple[Node, ...]:
@@ -54,14 +63,14 @@ def trails_of(top: Node, asked: frozenset[str]) -> tuple[Trail, ...]:
     """
     if top.kind != NONE or not top.below:
         return (best_trail(top),)
-    found: dict[tuple[str, str], list[Trail]] = {}
+    found: dict[tuple[str, str, str], list[Trail]] = {}
     for trail in (Trail(lines=(top, *best_trail(each).lines)) for each in top.below):
-        key = trail.end.kind, trail.end.why if trail.end.kind == EXCLUDED else trail.end.name
+        key = trail.end.kind, trail.end.name, trail.end.why
         found.setdefault(key, []).append(trail)
     groups = [_as_one(trails) for trails in found.values()]
     meant = [trail for trail in groups if not (trail.end.kind == MISSING and trail.end.name in asked)]
-    surest = [trail for trail in meant if trail.weight[0] != _LAST] or groups
-    return tuple(sorted(surest, key=lambda trail: trail.weight))[:_ALTERNATIVES]
+    surest = [trail for trail in meant if not trail.hidden] or groups
+    return tuple(sorted(surest, key=lambda trail: trail.whole_weight))[:_ALTERNATIVES]
 
 
 def _as_one(trails: list[Trail]) -> Trail:
