@@ -31,6 +31,7 @@ from tests.real_environments.scenarios import NVJITLINK_FILE, TOO_OLD
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.trees import differences, tree_of
 from tests.real_environments.workshop import Workshop
+from tests.test_cases_k3 import install_cpu_torch
 from tests.test_cli_repairing_stack import CUSPARSE, JITLINK, choices_for, only_wheel, stocked, wheel_of
 from tests.test_repair_real import projects
 
@@ -175,6 +176,9 @@ NO_LOCKS: Mapping[str, tuple[str, str, type[Exception], str]] = {
                          "linux-aarch64"),
     "another torch": ("requirements.txt", "torch==2.4.0 --hash=sha256:" + "0" * 64, OtherTorch, "torch 2.4.0"),
     "another build of torch": ("requirements.txt", "torch==2.3.1+cpu --hash=sha256:" + "0" * 64, OtherTorch, "+cpu"),
+    "another build of torch by address": (
+        "requirements.txt", "torch @ https://x.invalid/torch-2.3.1%2Bcu118-cp311-cp311-linux_x86_64.whl --hash=sha256:"
+        + "0" * 64, OtherTorch, "torch 2.3.1+cu118"),
     "pylock of another Python": ("pylock.toml", 'lock-version = "1.0"\nrequires-python = "<3.9"\npackages = []\n',
                                  LockDoesNotFit, "<3.9"),
     "no hashes": ("requirements.txt", "torch==2.3.1", BadInput, "no sha256"),
@@ -197,6 +201,28 @@ def test_a_lock_of_another_environment_is_refused(what: str, tmp_path: Path) -> 
     assert says in told
     if "torch" in what or "conda" in what:
         assert f"`stackfix sync {lock}`" in told
+
+
+@pytest.mark.parametrize("pin", [
+    "torch==2.3.1", "torch @ https://x.invalid/torch-2.3.1%2Bcu121-cp311-cp311-linux_x86_64.whl", "numpy==1.26.4"])
+def test_a_lock_of_this_torch_or_of_none_is_taken(pin: str, tmp_path: Path) -> None:
+    world = install_torch(World(tmp_path / "machine"), "2.3.1", local="+cu121")
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(f"{pin} --hash=sha256:{'0' * 64}\n")
+    assert len(read_pins(str(lock), world.view(load_libraries()), "stackfix sync").pins) == 1
+
+
+def test_another_build_of_torch_comes_with_what_the_lock_has_of_its_own(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    world = install_cpu_torch(World(tmp_path / "machine"), "2.3.1+cpu")
+    with stocked(tmp_path / "wheels").served() as index:
+        settle(monkeypatch, tmp_path, index.url)
+        lock = tmp_path / "requirements.txt"
+        lock.write_text(text_of(index, TORCH, f"{JITLINK}==12.1.105", f"{CUSPARSE}==12.1.0.106", "idna==3.7"))
+        with toward(world, tmp_path, lock) as (_, choices):
+            offers = choices.offers((Wanted(project="torch", specifier="==2.3.1", near="2.3.1+cpu", cuda="12.1"),))
+    [wheels] = offers.sets
+    assert sorted(each.project for each in wheels) == sorted(("torch", JITLINK, CUSPARSE))      # and no idna
 
 
 def test_a_second_step_is_left_to_sync(old_jitlink: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

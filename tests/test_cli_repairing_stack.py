@@ -108,6 +108,16 @@ def test_without_an_answer_of_the_lock_the_nearest_is_taken_and_that_is_said(
     assert plan.actions[0].summary.endswith(f": `{LOCK}` gives no answer for this environment")
 
 
+def test_a_build_of_torch_that_no_lock_has_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = install_torch(World(tmp_path / "machine"), "2.3.1", local="+cu118", nvjitlink="12.0.140")
+    with stocked(tmp_path / "wheels").served() as index:
+        settle(monkeypatch, tmp_path, index.url)
+        plan = plan_for(world, tmp_path)
+    assert (kinds(plan), only_wheel(plan).version) == (("install",), "12.1.55")
+    assert only_wheel(plan).why == (
+        "`stackfix lock --torch 2.3.1 --cuda 11.8` gives no answer for this environment")
+
+
 def test_a_release_of_the_lock_that_would_not_do_is_passed_over(old_jitlink: World, tmp_path: Path,
                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     with stocked(tmp_path / "wheels").served() as index:

@@ -64,10 +64,13 @@ class LockedChoices:
         return self._index.fetch(wheel)
 
     def _lacking(self) -> Iterator[str]:
-        """Projects of the lock that are not there in its release."""
-        known = self._view.distributions
+        """What a torch leads to, as far as the lock pins it and it is not there in that release."""
+        from stackfix.matrix.hints import follow
+        from stackfix.matrix.load import load_closures
+
+        known, usual = self._view.distributions, follow(dict(load_closures()), (TORCH,))
         for name, pin in self._pins.pins:
-            if name != TORCH and not pin.built and not (
+            if name != TORCH and (name in usual or name.startswith("nvidia-")) and not (
                     name in known and is_release(known[name].version, pin.version)):
                 yield name
 

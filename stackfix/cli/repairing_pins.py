@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import unquote, urlsplit
 
 from packaging.version import InvalidVersion, Version
 
@@ -58,6 +59,12 @@ class Pin:
     def version(self) -> str | None:
         """As its metadata has it; None for an address that names none."""
         return self.entry.version or version_in(self.entry.url or "")
+
+    @property
+    def build(self) -> str | None:
+        """The same with the local version that the file's name states: "2.3.1+cu118"."""
+        parts = unquote(urlsplit(self.entry.url or "").path.rpartition("/")[2]).split("-")
+        return self.version if self.entry.url is None or self.version is None else parts[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +140,8 @@ def read_pins(file: str, view: View, command: str) -> Pins:
 def must_be_for_torch(name: str, pin: Pin | None, view: View, sync: str) -> None:
     """Raises OtherTorch."""
     torch = installed_torch(view)
-    if pin is not None and (torch is None or not is_release(torch.version, pin.version)):
-        raise OtherTorch(lock=name, pinned=pin.version or pin.entry.url or "", command=sync,
+    if pin is not None and (torch is None or not is_release(torch.version, pin.build)):
+        raise OtherTorch(lock=name, pinned=pin.build or pin.entry.url or "", command=sync,
                          torch=torch.version if torch else None)
 
 
