@@ -25,8 +25,10 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.places import Root
+from stackfix.plan.effect_installed import LOADER
+from stackfix.plan.hook_folder import folder_commands
 from stackfix.plan.planner import make_plan
-from stackfix.plan.records import InstallWheel, Plan
+from stackfix.plan.records import InstallWheel, Plan, WriteFile
 from stackfix.report.repair_records import Refusal
 
 Fetch = Callable[[InstallWheel], Path]
@@ -61,11 +63,20 @@ class Planned:
         """What the report is told of `refused`, where there is something to be changed."""
         if self.refused is None or not self.has_steps:
             return None
-        return Refusal(code=self.refused.reference, message=self.refused.what(), hint=self.refused.next_step())
+        return Refusal(code=self.refused.reference, message=self.refused.what(), hint=self.refused.next_step(),
+                       command=preload_folder(self.plan))
 
     def text(self, path: str) -> str | None:
         """What a file of the environment says; None where there is none."""
         return DiskPlaces(self.asked.root, self.prefix).text(path)
+
+
+def preload_folder(plan: Plan) -> str | None:
+    """Commands that make a folder elsewhere which does what the plan's preload hook would; None where it has none."""
+    for step in (step for each in plan.actions if each.kind == "preload-hook" for step in each.steps):
+        if isinstance(step, WriteFile) and step.path.endswith(LOADER):
+            return folder_commands(plan.prefix, f"{plan.prefix}/{step.path.rpartition('/')[0]}", step.text)
+    return None
 
 
 def asked_of(prefix: str | None, python: str | None, variables: Sequence[str] = ()) -> Asked:

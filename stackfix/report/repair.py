@@ -48,6 +48,17 @@ def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner,
     yield from variable_lines(plan, manner)
     yield from left_lines(plan.left, manner)
     yield from advice_lines([each for each in plan.actions if each.kind == "advice"], manner)
+    if refused is not None and refused.command is not None:
+        yield from folder_lines(refused.command, manner)
+
+
+def folder_lines(command: str, manner: Manner) -> Iterator[str]:
+    """Commands as they stand: what is indented cannot be pasted."""
+    yield ""
+    yield from wrapped("a preload folder of your own does the same, and changes nothing in the environment, for each "
+                       "Python of it that has the folder on PYTHONPATH (-I, -E and -S read none). For sh, bash or zsh; "
+                       "nothing of it is run:", "", manner)
+    yield from map(printable, command.splitlines())
 
 
 def headline(plan: Plan, serious: Sequence[Finding], changing: Sequence[Action], manner: Manner) -> Iterator[str]:
@@ -84,7 +95,10 @@ def why_none(plan: Plan) -> str:
         said = "no change of it would cure any"
     else:
         said = "no cure was found among all that were simulated"
-    return f"{said}; `--method auto` would cure {portion(auto, plan)}" if auto else said
+    if auto:
+        return f"{said}; `--method auto` would cure {portion(auto, plan)}"
+    tried = [each for each in plan.left if each.by_install]
+    return f"{said}; an installation may cure {portion(tried, plan)}: `--method reinstall`" if tried else said
 
 
 def portion(some: Sequence[Left], plan: Plan) -> str:
@@ -167,6 +181,8 @@ def left_lines(left: Sequence[Left], manner: Manner) -> Iterator[str]:
         yield from wrapped(printable(f"because {each.reason}"), "    ", manner)
         if each.by_auto:
             yield from wrapped(f"`--method auto` would cure it: {' and '.join(each.by_auto)}", "    ", manner)
+        elif each.by_install:
+            yield from wrapped(printable(f"`--method reinstall` may cure it: {', '.join(each.by_install)}"), "    ", manner)
         for hint in dict.fromkeys(one.hint for one in each.unreached if one.hint):
             yield from wrapped(printable(f"next: {hint}"), "    ", manner)
 

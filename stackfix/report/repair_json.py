@@ -25,18 +25,20 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def refused_document(refused: Refusal) -> dict[str, Any]:
     """Why nothing may be changed."""
-    return {"code": refused.code, "message": refused.message, "hint": refused.hint}
+    return {"code": refused.code, "message": refused.message, "hint": refused.hint, "command": refused.command}
 
 
 def left_document(left: Left) -> dict[str, Any]:
     """A finding that stays. With `unreached` there may be a cure; `by_auto`: kinds of actions of another method.
 
+    by_install: projects of which an installation may cure it, where the method admits none
     by_scripts: activation as an earlier repair has left it cures it
     """
     return {
         "code": left.code, "summary": left.summary, "reason": left.reason,
         "unreached": [{"message": each.what, "hint": each.hint} for each in left.unreached],
         "by_auto": list(left.by_auto), "by_scripts": left.by_scripts,
+        "by_install": list(left.by_install),
     }
 
 

@@ -15,6 +15,7 @@ class Refusal:
     code: str                       # of the error
     message: str
     hint: str | None
+    command: str | None = None      # makes a preload folder outside of the environment that does what its hook would
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
