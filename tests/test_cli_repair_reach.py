@@ -116,7 +116,10 @@ def test_nothing_is_promised_of_a_method_that_was_not_simulated(damaged: Bench) 
     """An installation would do it; whether there is one, nobody was asked."""
     said = damaged.say("repair", "--dry-run", "--method", "preload", PIP_INDEX_URL=NOBODY, **HEALTHY)
     assert said.status == 1, said
-    assert said.stdout.splitlines()[0].endswith("and no preload hook would cure any")
+    headline = said.stdout.splitlines()[0]
+    assert "and no preload hook would cure any" in headline
+    assert "`--method auto` would" not in said.stdout
+    assert "may cure it" in headline
 
 
 # --- what may not be changed is told by a dry run, too ---

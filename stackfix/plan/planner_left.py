@@ -11,7 +11,8 @@ from stackfix.plan.names import key_of
 from stackfix.plan.planner_check import Check
 from stackfix.plan.planner_search import DEPTH, Search
 from stackfix.plan.records import Left
-from stackfix.plan.rules import Means
+from stackfix.plan.rules import INSTALLING, Means
+from stackfix.plan.rules_install import wants
 
 CONDA = re.compile(r"(?:^|\s)conda (?:install|remove|update) ")
 
@@ -36,7 +37,8 @@ class Told:
         unreached = self._search.refusals.unreached(key_of(finding))
         of_conda = any(CONDA.search(line) for line in finding.cure)
         return Left(code=finding.code, summary=finding.summary, reason=self.reason(finding, of_conda=of_conda),
-                    unreached=unreached, by_auto=self.by_auto(finding), installer="conda" if of_conda else None,
+                    unreached=unreached, by_auto=self.by_auto(finding), by_install=self.by_install(finding),
+                    installer="conda" if of_conda else None,
                     is_refused=key_of(finding) in self._search.refused)
 
     def reason(self, finding: Finding, *, of_conda: bool) -> str:
@@ -52,6 +54,13 @@ class Told:
         if self._method != "auto":
             return f"--method {self._method} has no means for it"
         return "no means is known that changes the environment alone"
+
+    def by_install(self, finding: Finding) -> tuple[str, ...]:
+        """What an installation would be tried of, where the method admits none."""
+        if self._method in INSTALLING:
+            return ()
+        view = self._search.simulation.outcome(Effect()).view
+        return tuple(dict.fromkeys(each.project for option in wants(view, finding) for each in option))
 
     def by_auto(self, finding: Finding) -> tuple[str, ...]:
         """The kinds of actions by which all means would cure it, without an installation; none where they do not."""

@@ -105,6 +105,7 @@ class Left:
     reason: str
     unreached: tuple[Unreached, ...] = ()   # with it there may be a cure
     by_auto: tuple[str, ...] = ()   # kinds of actions by which `--method auto` would cure it, as simulated
+    by_install: tuple[str, ...] = ()    # projects that `--method reinstall` would try; nothing was asked of an index
     installer: str | None = None    # "conda": whose own commands may cure it
     by_scripts: bool = False        # scripts that an earlier repair wrote cure it, in a shell that is activated anew
     is_refused: bool = False        # there is a change that would, or may, cure it, and that may not be made

@@ -182,7 +182,8 @@ def left_lines(left: Sequence[Left], manner: Manner) -> Iterator[str]:
         if each.by_auto:
             yield from wrapped(f"`--method auto` would cure it: {' and '.join(each.by_auto)}", "    ", manner)
         elif each.by_install:
-            yield from wrapped(printable(f"`--method reinstall` may cure it: {', '.join(each.by_install)}"), "    ", manner)
+            yield from wrapped(printable(f"`--method reinstall` may cure it: {', '.join(each.by_install)}"), "    ",
+                               manner)
         for hint in dict.fromkeys(one.hint for one in each.unreached if one.hint):
             yield from wrapped(printable(f"next: {hint}"), "    ", manner)
 
