@@ -83,8 +83,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...], str | None, tuple[str
         ("pytorch=2.4.*=*cuda*", "pytorch-cuda=12.4", "torchvision"), PYTORCH, "12.8", (
             "torchvision is asked for", "torchvision 0.19.0 needs pillow >=5.3.0,!=8.3.*",
             "pillow 12.3.0 needs libjpeg-turbo >=3.1.4.1,<4.0a0",
-            ("conda-forge has libjpeg-turbo 3.1.4.1, 3.2.0, but strict channel priority takes libjpeg-turbo from"
-             " pytorch"))),
+            "conda-forge has libjpeg-turbo 3.1.4.1, 3.2.0, but strict channel priority takes the pytorch channel's")),
     # and some more
     "a driver that is too old": (("pytorch=*=cuda130*",), FORGE, "12.8", (
         "pytorch=*=cuda130* is asked for", "the lock is for a machine with __cuda 12.8")),
@@ -166,5 +165,5 @@ def test_no_path_of_this_machine_is_told(tmp_path: Path) -> None:
     answer = channels.solve(CondaAsk(platform="linux-64", channels=channels.channels,
                                      specs=(Spec(text="app", origin="--with app"),)))
     assert isinstance(answer, CondaConflict)
-    assert answer.causes[-1].text == "second has lib 2.0, but strict channel priority takes lib from first"
+    assert answer.causes[-1].text == "second has lib 2.0, but strict channel priority takes the first channel's"
     assert "home-of-somebody" not in repr(answer)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import bz2
 import json
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
+from rattler.index import index_fs
 
 from stackfix.conda.records import CondaAsk, CondaConflict, CondaSolved, Spec
 from stackfix.errors import Unreachable
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.sources.conda_channels import CondaChannels
 from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
+from tests.conda_packages import SUBDIR, Package
 from tests.conda_servers import Answer, Reply, answers, channel_folder, opened, repodata, row, serving
 from tests.sources_servers import RawServer
 
@@ -22,8 +27,9 @@ ROWS = (row("app", "1.0", "lib >=1"), row("app", "2.0", "lib >=2"), row("lib", "
 NOBODY = "http://127.0.0.1:9/conda-forge"      # the discard port, on which nobody listens
 
 
-def solve(channels: CondaChannels, *specs: str, **more: object) -> CondaSolved | CondaConflict:
-    ask = CondaAsk(platform="linux-64", channels=channels.channels,
+def solve(channels: CondaChannels, *specs: str, platform: str = "linux-64",
+          **more: object) -> CondaSolved | CondaConflict:
+    ask = CondaAsk(platform=platform, channels=channels.channels,
                    specs=tuple(Spec(text=text, origin="--with") for text in specs), **more)  # type: ignore[arg-type]
     return channels.solve(ask)
 
@@ -63,16 +69,37 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
 
 
 def test_packed_repodata_is_taken_where_there_is_some(tmp_path: Path) -> None:
-    compression = pytest.importorskip("compression.zstd", reason="zstd came with Python 3.14")
-
     def reply(path: str) -> Answer:
-        answer = answers(*ROWS)(path.removesuffix(".zst"))
-        if not path.endswith("repodata.json.zst"):
+        if not path.endswith("repodata.json.bz2"):
             return Answer(status=404)
-        return Answer(status=answer.status, body=compression.compress(answer.body))
+        return Answer(body=bz2.compress(answers(*ROWS)(path.removesuffix(".bz2")).body))
 
     with serving(reply) as server:
         assert versions(solve(opened(tmp_path, f"{server.url}/c"), "app"))["app"] == "2.0"
+
+
+@pytest.mark.parametrize("shards", [True, False], ids=["shards", "zst"])
+def test_a_channel_as_it_is_indexed_today(shards: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "indexed"
+    for subdir in (SUBDIR, "noarch"):
+        (folder / subdir).mkdir(parents=True)
+    for package in (Package(name="app", version="2.0", depends=("lib >=2",)), Package(name="lib", version="2.5")):
+        (folder / SUBDIR / package.file).write_bytes(package.archive())
+    asyncio.run(index_fs(folder, write_zst=True, write_shards=shards))
+    for path in folder.glob("*/repodata.json"):
+        path.unlink()
+
+    def reply(path: str) -> Answer:
+        file = folder / path.removeprefix("/c/")
+        return Answer(body=file.read_bytes()) if file.is_file() else Answer(status=404)
+
+    with serving(reply) as server:
+        channels = opened(tmp_path, f"{server.url}/c")
+        answer = solve(channels, "app", platform=SUBDIR)
+        assert versions(answer) == {"app": "2.0", "lib": "2.5"}
+    assert isinstance(answer, CondaSolved)
+    assert answer.records[0].url == f"{server.url}/c/{SUBDIR}/{answer.records[0].file_name}"
+    assert any("/shards/" in path for path in server.asked) is shards
 
 
 def test_with_nobody_there_the_bundled_records_stand_in(tmp_path: Path) -> None:
@@ -140,13 +167,12 @@ def test_a_bad_answer_is_one_error_about_the_channel(reply: Reply, said: str, tm
 
 
 def test_a_server_that_says_nothing_is_out_of_reach(tmp_path: Path) -> None:
+    wait = threading.Event()
+
     def silent(_head: str) -> list[bytes]:
         wait.wait(20)
         return []
 
-    import threading
-
-    wait = threading.Event()
     with RawServer(silent) as server:
         channels = opened(tmp_path, condarc=f"custom_channels:\n  conda-forge: {server.url}\n",
                           snapshot=matrix_directory() / "conda")
@@ -270,7 +296,8 @@ def test_ending_at_once_is_no_crash(tmp_path: Path) -> None:
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r})
         from stackfix.errors import Unreachable
-        from tests.conda_servers import opened
+        from tests.conda_packages import SUBDIR, Package
+from tests.conda_servers import opened
         proxy = "proxy_servers: {{http: 'http://127.0.0.1:9'}}\\n"
         channels = opened(Path({str(tmp_path)!r}), "http://127.0.0.1:9/x", condarc=proxy)
         try:

@@ -48,7 +48,7 @@ def test_the_longer_way_is_told_where_the_short_one_was_never_meant() -> None:
     conflict = conflict_of(TWO_PARTS, both, NO_FACTS)
     assert [cause.text for cause in conflict.causes] == [
         "app is asked for", "app 1.0 | 1.1 needs lib >=2",
-        "a channel has lib 2.0, but strict channel priority takes lib from another"]
+        "a channel has lib 2.0, but strict channel priority takes the other channel's"]
     assert "h.test" not in conflict.raw
 
 

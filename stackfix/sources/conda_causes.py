@@ -36,9 +36,6 @@ class Facts(Protocol):
     def versions(self, name: str) -> tuple[str, ...]:
         """Distinct versions of a package, oldest first."""
 
-    def channel(self, address: str) -> str:
-        """The name of the channel at an address as py-rattler shows it."""
-
     def owner(self, name: str) -> str | None:
         """The channel whose records of a package strict priority takes."""
 
@@ -117,9 +114,9 @@ class _Told:
 
     def _excluded(self, end: Node) -> None:
         if _PRIORITY in end.why:
-            at, owner = self._facts.channel(end.why.partition("from:")[2].strip(" '")), self._facts.owner(end.name)
+            at, owner = end.why.partition("from:")[2].strip(" '"), self._facts.owner(end.name)
             what = end.what.replace(" | ", ", ").replace("...", "…")
-            self._add(f"{at} has {what}, but strict channel priority takes {end.name} from {owner or 'another'}",
+            self._add(f"{at} has {what}, but strict channel priority takes the {owner or 'other'} channel's",
                       source=at)
         elif _NO_TIME in end.why:
             self._add(f"{end.what} states no time, and --exclude-newer leaves out what states none",

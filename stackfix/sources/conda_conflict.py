@@ -28,6 +28,7 @@ class ChannelFacts:
         return tuple(sorted(found, key=Version))
 
     def channel(self, address: str) -> str:
+        """The name of the channel at an address as py-rattler shows it, with stars for a login."""
         public = public_address(address)
         known = ((place, {place.channel.url, public_address(place.fetch)}) for place in self._places)
         return next((_label(place) for place, addresses in known if public in addresses), "a channel")
@@ -45,8 +46,8 @@ class ChannelFacts:
 
 def conflict_of(raw: str, ask: CondaAsk, facts: ChannelFacts) -> CondaConflict:
     """The conflict that py-rattler tells of. A text of an unknown shape is kept as it is, shortened."""
-    plain = _ADDRESS.sub(lambda match: facts.channel(match["address"]), without_secrets(raw))
-    causes = causes_of(parse_tree(without_secrets(raw)), ask, facts)
+    plain = without_secrets(_ADDRESS.sub(lambda match: facts.channel(match["address"]), raw))
+    causes = causes_of(parse_tree(plain), ask, facts)
     if not causes:
         lines = dict.fromkeys(line.strip(" │├└─") for line in plain.splitlines())
         causes = tuple(CondaCause(text=line) for line in lines if line)[:_FEW]

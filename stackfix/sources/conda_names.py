@@ -159,4 +159,6 @@ def urlsplit_scheme(url: str) -> str:
 def public_address(address: str) -> str:
     """The address as it may be written down: without login, token, query and a slash at its end."""
     parts = urlsplit(without_credentials(address))
+    if parts.scheme == "file":
+        return urlunsplit(parts).rstrip("/")
     return urlunsplit(parts._replace(path=_TOKEN.sub("", parts.path), query="")).rstrip("/")
