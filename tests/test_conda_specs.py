@@ -33,13 +33,11 @@ def pip_admits(specifier: str, version: str) -> bool:
 
 
 def differs(clause: str, version: str) -> bool:
-    """Whether the two are known to differ: before a pre- or post-release conda tells 1.0 from 1.0.0."""
-    one, other = Version(clause), Version(version)
-    if one.release == other.release or not (other.is_prerelease or other.is_postrelease or one.is_prerelease
-                                            or one.is_postrelease):
-        return False
-    return re.sub(r"(\.0)+$", "", ".".join(map(str, one.release))) == re.sub(
-        r"(\.0)+$", "", ".".join(map(str, other.release)))
+    """Whether the two are known to differ: a suffix after fewer parts, where the other has a zero in their place."""
+    one, other = sorted((Version(clause), Version(version)), key=lambda each: len(each.release))
+    longer = other.release[len(one.release):]
+    suffixed = one.is_prerelease or one.is_postrelease or other.is_prerelease or other.is_postrelease
+    return suffixed and longer[:1] == (0,) and one.release == other.release[: len(one.release)]
 
 
 @st.composite
@@ -76,6 +74,7 @@ def test_clauses_are_all_asked_for(first: str, second: str, version: str) -> Non
     ("==1.0", "1.0+cu121", True, False), (">=1.0", "1.0+cu121", True, False),   # local versions
     (">=1.0rc1", "1.0.dev1", False, True),                                      # development releases
     ("==1.0rc1", "1.0.0rc1", True, False), (">1.0", "1.0.0.post1", False, True),    # zeros before a suffix
+    ("<=7.0.1", "7.post1", True, False),
     ("===1.0", "1.0.0", False, True),
 ])
 def test_the_listed_differences_are_true_ones(clause: str, version: str, *, pip: bool, conda: bool) -> None:

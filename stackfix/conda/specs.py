@@ -2,7 +2,7 @@
 
 Both order versions alike, with four true differences, which docs/consistency.md lists: `==1.0` and `>=1.0` do not match
 `1.0+cu121`, where PEP 440 passes over a local version that is not asked for; `1.0.dev1` comes after 1.0rc1; before a
-pre- or post-release 1.0 and 1.0.0 are two; and there is no `===`. Where a specifier names no pre-release, pip takes one
+pre- or post-release zeros count; and there is no `===`. Where a specifier names no pre-release, pip takes one
 only for want of anything else; conda makes no difference between them.
 """
 
