@@ -106,6 +106,50 @@ def test_flash_attn_without_code_has_two_ways_round_with_their_price(tmp_path: P
     assert len(priced(plan)) == 2
 
 
+# --- extensions, and cuDNN, without a cure ---
+
+
+def vision(folder: Path, package: str, path: str) -> World:
+    """A package that was built for another torch, where the index has none for this one."""
+    world = install_torch(World(folder), "2.3.0")
+    return k3.install(world, package, "0.0.1", {path: k3.extension(set_device("2.2.2"), CHECK_OLD)}, "torch")
+
+
+@pytest.mark.parametrize(("package", "path", "ways"), [
+    ("flash-attn", "flash_attn_2_cuda.abi3.so", ("PyTorch's own attention", "Build flash-attn")),
+    ("xformers", "xformers/_C.so", ("PyTorch's own attention", "Build xformers")),
+    ("sageattention", "sageattention/_qattn.abi3.so", ("PyTorch's own attention", "Build sageattention")),
+    ("torchvision", "torchvision/_C.so", ("Build torchvision",)),
+    ("homemade", "homemade/_C.so", ("Build homemade",)),
+])
+def test_an_extension_of_another_torch_has_ways_round(package: str, path: str, ways: tuple[str, ...],
+                                                      tmp_path: Path) -> None:
+    said = priced(plan_of(whole(vision(tmp_path / "machine", package, path))))
+    assert len(said) == len(ways), said
+    assert all(any(way in each for each in said) for way in ways), said
+
+
+SWITCHES = "torch.backends.cudnn.enabled = False; torch.backends.cuda.enable_cudnn_sdp(False)"
+
+
+def test_cudnn_is_switched_off_with_all_that_uses_it(tmp_path: Path) -> None:
+    world = k2.system_part(install_torch(World(tmp_path / "new"), "2.12.1"), "9.21.1")
+    assert SWITCHES in advice(plan_of(world))
+    old = install_torch(World(tmp_path / "old"), "2.3.1")       # which has no attention of cuDNN's
+    old.remove("nvidia/cudnn/lib/libcudnn_cnn_infer.so.8")
+    said = advice(plan_of(whole(old)))
+    assert "torch.backends.cudnn.enabled = False" in said
+    assert "sdp" not in said
+
+
+def test_a_torch_that_does_not_start_has_no_switch_to_turn(tmp_path: Path) -> None:
+    world = whole(install_torch(World(tmp_path / "machine"), "2.3.1"))
+    world.remove("nvidia/cudnn/lib/libcudnn.so.8")
+    plan = plan_of(world)
+    assert "SF401" in {each.code for each in plan.left}
+    assert "cudnn.enabled" not in advice(plan)
+
+
 # --- what is never said ---
 
 

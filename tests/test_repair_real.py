@@ -101,12 +101,13 @@ def test_without_the_network_the_command_is_advised(standins: Shop) -> None:
     before = tree_of(made.prefix)
     nowhere = standins.stackfix("repair", "--json", "--yes", "--offline", "--prefix", made.prefix,
                                 STACKFIX_CACHE_DIR=str(standins.workshop.folder / "empty"))
-    assert nowhere.status == 1, nowhere
+    assert nowhere.status == 3, nowhere
     [left] = nowhere.json["plan"]["left"]
     assert "offline" in left["reason"]
     commands = [each["command"] for each in nowhere.json["plan"]["actions"] if not each["changes"]]
     assert any("'nvidia-cudnn-cu12==8.9.2.26'" in each for each in commands), nowhere
-    assert any("torch.backends.cudnn.enabled = False" in each for each in commands), nowhere
+    # torch is not even imported without libcudnn.so.8: a switch of its own would never be reached
+    assert not any("torch.backends.cudnn.enabled = False" in str(each) for each in commands), nowhere
     assert not differences(before, tree_of(made.prefix))
 
 

@@ -12,7 +12,7 @@ NOTE = "written by `stackfix repair`; `stackfix undo` takes it back"
 # Script -> suffix of its shell
 KNOWN = {"activate": ".sh", "activate.fish": ".fish", "activate.csh": ".csh", "Activate.ps1": ".ps1",
          "activate.ps1": ".ps1"}
-UNWRITTEN = {"activate.nu": "stackfix writes nothing for Nushell", "activate.xsh": "stackfix writes nothing for xonsh"}
+UNWRITTEN = dict.fromkeys(("activate.nu", "activate.xsh"), "nothing is written for Nushell and xonsh")
 
 # Where the function that takes the activation back begins. Each of the three makers' scripts calls it before it sets
 # anything, so what is put there is also taken back when an activation follows another.

@@ -28,7 +28,15 @@ def activation_action(view: View, variables: Sequence[Variable], places: Places,
     return Action(id="write-activation", kind="write-activation", cures=(), steps=steps,
                   changes=changes_of(steps, places),
                   summary=f"At activation, and taken back at deactivation: {'; '.join(map(told, variables))}",
-                  notes=tuple(f"not in {path}: {why}" for path, why in made.skipped))
+                  notes=tuple(notes_of(made)))
+
+
+def notes_of(made: Activation) -> Iterator[str]:
+    """Scripts that are left as they are, those for one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for path, why in made.skipped:
+        reasons.setdefault(why, []).append(path)
+    yield from (f"not in {' and '.join(paths)}: {why}" for why, paths in reasons.items())
 
 
 def activation(view: View, variables: Sequence[Variable], places: Places, real: Real) -> Activation:

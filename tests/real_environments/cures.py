@@ -216,6 +216,8 @@ def judge_activation(cure: Cure, shop: Shop, made: Made, variables: Mapping[str,
         assert cure.scenario.root.code in planned.left, planned.told()
         assert any(each["command"] and cure.scenario.root.code in each["cures"] for each in planned.advice), \
             planned.told()
+        projects = {project for each in planned.said["plan"]["left"] for project in each["by_install"]}
+        assert {pattern.partition(" ")[0] for pattern in cure.installs} <= projects, planned.told()
         done = shop.repair(made, "--method", "activate", **variables)
         assert (done.run.status, done.said["applied"]) == (1, None), done.told()
         found = differences(before, {**before, **tree_of(made.prefix)})
