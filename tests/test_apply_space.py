@@ -22,6 +22,7 @@ from stackfix.errors import StackfixError, Unreachable
 from stackfix.plan.records import InstallWheel
 from tests.apply_faults.kills import calls_of, in_child
 from tests.apply_faults.world import (
+    SITE,
     action,
     fake_installer,
     make_world,
@@ -95,10 +96,13 @@ def test_a_wheel_that_is_too_big_changes_nothing(small: Path) -> None:
     assert tree_of(world.prefix) == before
 
 
-def test_an_undo_on_a_full_disk_is_whole_or_says_so(small: Path) -> None:
+@pytest.mark.parametrize("added", [(), (f"{SITE}/demo/mine.py", "etc/conda/activate.d/other.sh")], ids=["", "others"])
+def test_an_undo_on_a_full_disk_is_whole_or_says_so(added: tuple[str, ...], small: Path) -> None:
     world = make_world(small)
     before = tree_of(world.prefix)
     apply_plan(whole_plan(world), world.prefix, installer=fake_installer(world))
+    for path in added:
+        world.write(path, "others\n")
     fill(small, 0)
     try:
         undo(world.prefix)
@@ -108,7 +112,15 @@ def test_an_undo_on_a_full_disk_is_whole_or_says_so(small: Path) -> None:
             undo(world.prefix)
         else:
             take_back(world.prefix)
-    assert tree_of(world.prefix) == before
+    for path in added:
+        assert (world.prefix / path).read_text(encoding="utf-8") == "others\n"
+        (world.prefix / path).unlink()
+    for path in ("etc/conda/activate.d", "etc/conda", "etc") if added else ():
+        (world.prefix / path).rmdir()
+    after = tree_of(world.prefix)
+    mixed = {f"{SITE}/demo"} if added else set()      # a new folder that took in what was there
+    assert {path: each[:4] if path in mixed else each for path, each in after.items()} == {
+        path: each[:4] if path in mixed else each for path, each in before.items()}
 
 
 def failing_at(call: int, number: int) -> None:

@@ -74,7 +74,7 @@ class Unfinished(AnswerIsNo):
         return f"{self.prefix}: {self.detail}"
 
     def next_step(self) -> str | None:
-        return "complete it, or take it back, first"
+        return "`stackfix repair` completes it, `stackfix undo` takes it back"
 
 
 class NothingToUndo(AnswerIsNo):
