@@ -15,6 +15,7 @@ from stackfix.conda.excluded import builds_there
 from stackfix.conda.names import NameBook, Shelf
 from stackfix.conda.pair import Pair
 from stackfix.conda.records import CondaTarget, Departure
+from stackfix.conda.rules import broken_rules
 from stackfix.conda.sides import conda_side, pip_side
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
@@ -133,6 +134,17 @@ def _flash_attn(pair: Pair) -> Iterator[Departure]:
         yield pair.breaks("flash-attn", None, wheel.version, reason, name)
 
 
+def _rules(pair: Pair) -> Iterator[Departure]:
+    """nvJitLink has a rule of its own, which symbols tell more exactly."""
+    versions = {**pair.conda.versions, **({"torch": pair.conda.torch} if pair.conda.torch is not None else {})}
+    for rule in broken_rules(versions, pair.matrix):
+        if rule.needs.startswith("nvidia-nvjitlink"):
+            continue
+        pip = pair.pip.versions.get(rule.package) if pair.pip is not None else None
+        reason = f"needs {rule.needs}: {rule.why}"
+        yield pair.breaks(rule.package, pip, versions[rule.package], reason, rule.source)
+
+
 def _requested(pair: Pair) -> Iterator[Departure]:
     """What the user named: on both sides, and at which releases."""
     if pair.pip is None:
@@ -176,6 +188,9 @@ RULES = (
     Rule(about="flash-attn", check=_flash_attn, says=(
         "Both sides have the same release of flash-attn or none, and a wheel of it is for the torch that it stands"
         " beside.")),
+    Rule(about="rules", check=_rules, says=(
+        "What the matrix knows of packages and no metadata states (transformers 5.1 needs torch 2.4) holds on the conda"
+        " side as well.")),
     Rule(about="requested", check=_requested, says=(
         "What was asked for by name is on both sides; where the releases differ, that is told.")),
     Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=_twice),

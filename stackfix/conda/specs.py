@@ -48,8 +48,13 @@ class Untranslated:
 
 def spec_of(package: str, specifier: SpecifierSet) -> str:
     """`numpy >=1.26,<2a0`: what the specifier admits, asked of a package. The name alone where it admits all."""
+    return f"{package} {version_part(specifier)}".rstrip()
+
+
+def version_part(specifier: SpecifierSet) -> str:
+    """`>=1.26,<2a0`; "" where the specifier admits all."""
     clauses = sorted(specifier, key=lambda clause: (_ORDER.index(clause.operator), clause.version))
-    return " ".join([package, ",".join(map(_clause, clauses))]).strip()
+    return ",".join(map(_clause, clauses))
 
 
 def not_a_version(specifier: SpecifierSet) -> str | None:
