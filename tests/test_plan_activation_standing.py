@@ -118,3 +118,25 @@ def test_a_venv_that_was_moved_is_no_place_for_activation(tmp_path: Path) -> Non
     assert "bin/activate: it activates /home/old place" in plan.left[0].reason
     assert plan.left[0].by_auto == ("preload-hook",)
     assert advice(plan)
+
+
+def test_a_check_says_of_the_scripts_what_was_simulated_of_them(tmp_path: Path) -> None:
+    """Another package's script puts an older cuDNN first; ours comes after it, in a shell that sources both."""
+    world = World(tmp_path / "machine", conda=True)
+    world.conda("cudnn", "8.1.0.77", {"lib/libcudnn.so.8": lib()})
+    world.wheel("nvidia-cudnn-cu11", "8.6.0.163", {
+        "nvidia/cudnn/lib/libcudnn.so.8": lib(), "nvidia/cudnn/__init__.py": ""})
+    world.wheel("tensorflow", "2.12.0", {"tensorflow/tf.so": lib(needs=("libcudnn.so.8",))},
+                requires=("nvidia-cudnn-cu11>=8.6",))
+    world.write(f"{world.prefix}/etc/conda/activate.d/env_vars.sh",
+                "export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH\n")
+    world.write(f"{world.prefix}/etc/conda/deactivate.d/env_vars.sh", "unset LD_LIBRARY_PATH\n")
+    plan = plan_of(world)
+    assert (kinds(plan), cured(plan)) == (("write-activation",), ["SF1101"])
+    write(world, plan)
+    for variables in ({}, {PATH: str(dict(plan.variables)[PATH])}):     # before this shell has sourced them, and after
+        view = world.environ(**variables).view()
+        assert [each.code for each in diagnose(view).findings if each.severity != "note"] == []
+        assert not any("activate.d" in each.subject for each in diagnose(view).undecided)
+        again = plan_of(world)
+        assert (kinds(again), {each.code for each in again.left} & {"SF1101"}) == ((), set())
