@@ -22,11 +22,14 @@ from tests.replay.wheels import make_wheel
 from tests.sources_servers import RawServer, ok, path_of, status
 
 ASKED = ("--torch", "2.3", "--python", "3.11", "--no-flash-attn")
+CONDARC = Path(__file__).with_name("condarc-offline.yml")   # no live channel is asked: the bundled records stand in
 OURS = ("PIP_", "UV_", "STACKFIX_", "CONDA", "VIRTUAL_ENV")
 PLAIN = {           # what torch 2.3.1 asks of other projects by no exact version, and what tests ask for beside it
     "filelock": ("3.12.0", "3.15.4"), "typing-extensions": ("4.12.2",), "sympy": ("1.12.1",), "networkx": ("3.3",),
     "jinja2": ("3.1.4",), "fsspec": ("2024.6.0",), "numpy": ("1.26.4", "2.0.0"), "idna": ("3.6", "3.7"),
+    "nvidia-nvjitlink-cu12": ("12.1.105",),
 }
+NEEDS = {"nvidia-cusparse-cu12": ("nvidia-nvjitlink-cu12",)}
 
 
 def wheels() -> dict[str, dict[str, bytes]]:
@@ -38,8 +41,8 @@ def wheels() -> dict[str, dict[str, bytes]]:
         name: {f"{name.replace('-', '_')}-{version}-py3-none-any.whl": b"" for version in versions}
         for name, versions in {**PLAIN, **{name: (version,) for name, version in pinned}}.items()
     }
-    for files in found.values():
-        files.update((name, make_wheel(name)) for name in files)
+    for project, files in found.items():
+        files.update((name, make_wheel(name, requires=NEEDS.get(project, ()))) for name in files)
     torches = (torch_wheel(build, python) for python in build.pythons)
     found["torch"] = {torch: make_wheel(torch, requires=build.requires) for torch in torches}
     return found
@@ -107,7 +110,8 @@ def settle(monkeypatch: pytest.MonkeyPatch, folder: Path, index: str) -> None:
     for name in [name for name in os.environ if name.startswith(OURS)]:
         monkeypatch.delenv(name)
     for name, value in {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "NO_COLOR": "1", "NO_PROXY": "127.0.0.1",
-                        "PIP_INDEX_URL": index, "STACKFIX_CACHE_DIR": str(folder / ".cache")}.items():
+                        "PIP_INDEX_URL": index, "STACKFIX_CACHE_DIR": str(folder / ".cache"),
+                        "CONDARC": str(CONDARC)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(folder)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.cli_world import Say, World, settle, speaker
+from tests.cli_world import CONDARC, Say, World, settle, speaker
 from tests.judges.pages import Pages
 from tests.judges.table import VERDICTS, render_table
 from tests.replay.index import ADVERTISED, UNADVERTISED
@@ -23,6 +23,7 @@ settings.load_profile("stackfix")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["CONDARC"] = str(CONDARC)        # of programs that tests start, too
     config.addinivalue_line(
         "markers",
         "recorded: needs answers of the live package index, asked once and replayed on loopback from then on "

@@ -16,7 +16,7 @@ BY_HAND = "numpy==1.26.4   # mine\n"
 
 # -- files of others -------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["requirements.txt", "pylock.toml"])
+@pytest.mark.parametrize("name", ["requirements.txt", "pylock.toml", "conda-lock.yml"])
 def test_a_file_by_hand_is_overwritten_only_when_told(name: str, world: World, say: Say) -> None:
     Path(name).write_text(BY_HAND)
     said = say("lock", *ASKED)
@@ -24,7 +24,7 @@ def test_a_file_by_hand_is_overwritten_only_when_told(name: str, world: World, s
     assert name in said.err
     assert "--overwrite" in said.err
     assert Path(name).read_text() == BY_HAND
-    assert not {"requirements.txt", "pylock.toml"} - {name} & {path.name for path in Path().iterdir()}
+    assert not {"requirements.txt", "pylock.toml", "conda-lock.yml"} - {name} & {path.name for path in Path().iterdir()}
     assert world.asked == [], "refused before the index is asked"
     assert say("lock", *ASKED, "--overwrite").status == 0
     assert "stackfix" in Path(name).read_text()
@@ -58,7 +58,8 @@ def header_command(path: str = "requirements.txt") -> list[str]:
 
 
 def bytes_here() -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in Path().rglob("*.t*") if ".cache" not in path.parts}
+    return {str(path): path.read_bytes() for kind in ("*.t*", "*.yml") for path in Path().rglob(kind)
+            if ".cache" not in path.parts}
 
 
 def assert_reproduces(say: Say, words: list[str]) -> None:
@@ -67,7 +68,7 @@ def assert_reproduces(say: Say, words: list[str]) -> None:
     held = say(*words, "--check")
     assert (held.status, held.out) == (0, ""), held
     for path in before:
-        if Path(path).suffix in {".txt", ".toml"} and path != "stackfix.toml":
+        if Path(path).suffix in {".txt", ".toml", ".yml"} and path != "stackfix.toml":
             Path(path).unlink()
     assert say(*words).status == 0
     assert bytes_here() == before

@@ -10,7 +10,7 @@ import pytest
 from stackfix.errors import BadInput
 from stackfix.resolve.records import TargetLock
 from stackfix.write.compare import compare
-from stackfix.write.files import PlannedFile, plan_files, write_files
+from stackfix.write.files import PlannedFile, check_formats, plan_files, write_files
 from tests.lock_samples import COMMAND, HERE, NOWHERE, TAG, index_file, lock_of, package, sample_packages, target_lock
 
 ALL = ("requirements", "pylock", "constraints")
@@ -32,7 +32,7 @@ def two_step() -> TargetLock:
 
 def test_one_target() -> None:
     assert paths(plain()) == ["requirements.txt", "pylock.toml", "constraints.txt"]
-    assert paths(plain(), formats=()) == ["requirements.txt", "pylock.toml"]
+    assert check_formats(()) == ("requirements", "pylock", "conda-lock")
     assert paths(plain(), formats=("constraints", "constraints")) == ["constraints.txt"]
     assert paths(plain(), name="train") == ["requirements-train.txt", "pylock.train.toml", "constraints-train.txt"]
 

@@ -88,7 +88,7 @@ def with_conda_notes(lock: Lock) -> Lock:
         return lock
     from stackfix.conda.notes import conda_notes
 
-    return replace(lock, notes=(*lock.notes, *conda_notes(lock.conda)))
+    return replace(lock, notes=(*lock.notes, *conda_notes(lock.conda, beside=bool(lock.targets))))
 
 
 def matrix_folder(text: str | None) -> Path | None:

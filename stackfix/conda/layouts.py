@@ -48,7 +48,7 @@ class Lacking:
     """Why a layout is out of the question before anything is solved."""
 
     layout: str
-    kind: str                       # "package", "build" or "flash-attn": what is lacking
+    kind: str                       # what is lacking: "package", "build", "flash-attn"; "nothing": it is another layout
     text: str
     source: str
     asks: tuple[Asked, ...]
@@ -138,7 +138,7 @@ def mixed_plan(scene: Scene, choice: Choice) -> Plan | Lacking:
         pip.append(FLASH_ATTN)
     if not pip:
         text = "nothing of the request is left to pip: it is the layout native"
-        return Lacking(layout="mixed", kind="package", text=text, source="layout mixed", asks=())
+        return Lacking(layout="mixed", kind="nothing", text=text, source="layout mixed", asks=())
     wishes.append(Wish(spec=Spec(text="pip", origin="layout mixed")))
     return _plan(scene, "mixed", choice, wishes, pip=tuple(pip))
 

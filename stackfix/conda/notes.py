@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from stackfix.conda.records import CondaTarget, VirtualPackage
 
 SERVER_ARM = "linux-aarch64"
+STACK = {"torch", "python", "cuda", "c++ abi", "cudnn", "nvjitlink", "flash-attn"}     # told one by one
 LAYOUTS_IN_WORDS = {
     "native": "everything comes from channels",
     "mixed": "torch comes from a channel, and what no channel has for it from pip",
@@ -14,15 +15,18 @@ LAYOUTS_IN_WORDS = {
 }
 
 
-def conda_notes(targets: Iterable[CondaTarget]) -> tuple[str, ...]:
-    """The notes of all targets, each once."""
+def conda_notes(targets: Iterable[CondaTarget], *, beside: bool) -> tuple[str, ...]:
+    """The notes of all targets, each once; `beside`: there is a pip lock too."""
     targets = tuple(targets)
     several = len(targets) > 1
-    notes = (note for target in targets for note in _notes(target, f" for {_words(target)}" if several else ""))
+    notes = (
+        note for target in targets
+        for note in _notes(target, f" for {_words(target)}" if several else "", beside=beside)
+    )
     return tuple(dict.fromkeys((*notes, *_of_platforms(targets))))
 
 
-def _notes(target: CondaTarget, of: str) -> Iterator[str]:
+def _notes(target: CondaTarget, of: str, *, beside: bool) -> Iterator[str]:
     layout = LAYOUTS_IN_WORDS[target.layout]
     yield f"conda layout{of}: {target.layout}, in which {layout} (channels {_channels(target)})"
     if target.priority != "strict":
@@ -39,9 +43,14 @@ def _notes(target: CondaTarget, of: str) -> Iterator[str]:
             f"conda records are stackfix's own of {snapshot.date} ({snapshot.digest}), which have holes:"
             f" {snapshot.reason}"
         )
+    libraries = [one.about for one in target.departures if one.about not in STACK]
     for one in target.departures:
-        sides = f"{one.about}{of} is {one.conda or 'absent'} for conda and {one.pip or 'absent'} for pip"
-        yield f"{sides}: {one.reason}"
+        if one.about in STACK:
+            pip = f" and {one.pip or 'absent'} for pip" if beside else ""
+            yield f"{one.about}{of} is {one.conda or 'absent'} for conda{pip}: {one.reason}"
+    if libraries:
+        names = ", ".join(libraries)
+        yield f"of other versions than in the pip lock{of}: {names}; each has its reason in the files and in --json"
 
 
 def _origin(virtual: VirtualPackage) -> str:

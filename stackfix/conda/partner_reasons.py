@@ -37,13 +37,13 @@ Miss = Lacking | Missed | Unlike
 
 def reason_of(question: Question, misses: Sequence[Miss]) -> Reason:
     """The reason against a stack: in each layout what got furthest, and another kind of build that failed otherwise."""
-    layouts = tuple(dict.fromkeys(layout_of(miss) for miss in misses))
-    chain: list[Cause] = []
-    for layout in layouts:
-        own = sorted((miss for miss in misses if layout_of(miss) == layout), key=_furthest, reverse=True)
-        lead = f"layout {layout}: " if len(layouts) > 1 else ""
-        for causes in _different(own):
-            chain.extend(replace(cause, text=f"{lead}{cause.text}") for cause in causes)
+    misses = [miss for miss in misses if not isinstance(miss, Lacking) or miss.kind != "nothing"] or misses
+    by_layout = {layout: _layout_causes(misses, layout) for layout in dict.fromkeys(map(layout_of, misses))}
+    lead = len(set(by_layout.values())) > 1
+    chain = [
+        replace(cause, text=f"layout {layout}: {cause.text}") if lead else cause
+        for layout, causes in by_layout.items() for cause in causes
+    ]
     asks = dict.fromkeys(asked for miss in misses for asked in miss_asks(question, miss))
     asks.update(dict.fromkeys((*question.ask("layout"), *question.ask("channel"))))
     ordered = tuple(asked for asked in question.asks if asked in asks)
@@ -51,6 +51,11 @@ def reason_of(question: Question, misses: Sequence[Miss]) -> Reason:
     shape = " ".join(sorted({_shape(miss) for miss in misses}))
     return Reason(kind="channel", asks=ordered, says=shape, source=chain[0].source if chain else "channels",
                   chain=tuple(distinct.values()))
+
+
+def _layout_causes(misses: Sequence[Miss], layout: str) -> tuple[Cause, ...]:
+    own = sorted((miss for miss in misses if layout_of(miss) == layout), key=_furthest, reverse=True)
+    return tuple(cause for causes in _different(own) for cause in causes)
 
 
 def refusal_of(question: Question, stack: Stack, misses: Sequence[Miss]) -> Refusal:

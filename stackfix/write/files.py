@@ -28,7 +28,7 @@ from stackfix.write.stale import stale_second_steps
 
 PIP_FORMATS = ("requirements", "pylock", "constraints")
 FORMATS = (*PIP_FORMATS, *CONDA_FORMATS)
-DEFAULT_FORMATS = ("requirements", "pylock")
+DEFAULT_FORMATS = (*PIP_FORMATS[:2], CONDA_FORMATS[0])
 
 __all__ = ["CONDA_FORMATS", "DEFAULT_FORMATS", "FORMATS", "PIP_FORMATS", "PlannedFile", "check_formats", "plan_files",
            "write_files"]
