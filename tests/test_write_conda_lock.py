@@ -108,6 +108,10 @@ def test_metadata_tells_what_conda_lock_has_a_place_for() -> None:
     assert own["second-step"] == "requirements-flash-attn.txt"
     assert "2026-10-30" in own["snapshot-linux-64"]
     assert "snapshot-linux-aarch64" not in own
+    made = render_conda_lock((target(priority="disabled"),), command=COMMAND)
+    assert "    channel-priority-linux-64: disabled\n" in made
+    assert "# channel priority: disabled, so a package may come from any of the channels" in made
+    assert "channel-priority-linux-64" not in own
     assert metadata.keys() == {"content_hash", "channels", "platforms", "sources", "custom_metadata"}
 
 

@@ -268,19 +268,20 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def test_kept_pins_are_those_of_conda_lock_else_pixi_else_explicit(tmp_path: Path) -> None:
-    def kept_of(*kept: CondaRecord) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted((one.url, one.name) for one in kept))
+    def kept_of(*kept: CondaRecord, pip: bool = True) -> tuple[tuple[tuple[str, str], ...], ...]:
+        versions = (("a-server", "1.10"), ("b-client", "12"), ("flash-attn", "2.5.8"))
+        return tuple(sorted((one.url, one.name) for one in kept)), versions if pip else ()
 
     one, other, third = (record(name, "1", "0") for name in "abc")
     arm = record("d", "1", "0", subdir="linux-aarch64")
-    assert read_kept_conda(tmp_path / "nowhere", None) == ()
+    assert read_kept_conda(tmp_path / "nowhere", None) == ((), ())
     write(tmp_path, texts(target(records=(one,)), formats=("explicit",)))
-    assert read_kept_conda(tmp_path, None) == kept_of(one)
+    assert read_kept_conda(tmp_path, None) == kept_of(one, pip=False), "an explicit file has no versions of pip's"
     write(tmp_path, texts(target(records=(other,)), formats=("pixi",)))
     assert read_kept_conda(tmp_path, None) == kept_of(other)
     write(tmp_path, texts(target(records=(third,)), target(records=(arm,), where=ARM), formats=("conda-lock",)))
     assert read_kept_conda(tmp_path, None) == kept_of(third, arm)
-    assert read_kept_conda(tmp_path, "train") == ()
+    assert read_kept_conda(tmp_path, "train") == ((), ())
     (tmp_path / "conda-lock.yml").rename(tmp_path / "train.conda-lock.yml")
     assert read_kept_conda(tmp_path, "train") == kept_of(third, arm)
     assert read_kept_conda(tmp_path, None) == kept_of(other)
@@ -288,7 +289,7 @@ def test_kept_pins_are_those_of_conda_lock_else_pixi_else_explicit(tmp_path: Pat
 
 def test_a_damaged_file_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "conda-lock.yml").write_text("version: 1\nversion: 2\n", encoding="utf-8")
-    assert read_kept_conda(tmp_path, None) == ()
+    assert read_kept_conda(tmp_path, None) == ((), ())
     (tmp_path / "conda-lock.yml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="is not UTF-8"):
         read_kept_conda(tmp_path, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from stackfix.cli.options import LockOptions, lock_options
 from stackfix.errors import BadInput, StackfixError
 
 if TYPE_CHECKING:
+    from stackfix.cli.lock_check import Kept
     from stackfix.resolve.records import Lock
     from stackfix.write.records import Difference, PlannedFile
 
@@ -70,32 +71,41 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     `asked` is the command line, without what a project file adds to it.
     """
     from stackfix.cli.command_line import header_arguments, join_command
+    from stackfix.cli.lock_check import check_lock
     from stackfix.cli.request import read_request
     from stackfix.cli.wiring import decide_lock
-    from stackfix.write.compare import compare
     from stackfix.write.files import check_formats, likely_names, plan_files, refuse_places, write_files
 
     formats = check_formats(options.formats)
     directory = Path("." if options.directory is None else options.directory)
-    request = read_request(options, kept=kept_pins(options, directory, common))
+    kept = kept_pins(options, directory, common)
+    request = read_request(options, kept=kept.pip)
     if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
-    lock = decide_lock(request, options, common, formats=formats)
-    decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
-    command_line = join_command(header_arguments(asked, decided, options.name))
-    files = plan_files(lock, formats=formats, name=options.name, command=command_line)
+
+    def decide(kept: Kept) -> tuple[Lock, tuple[PlannedFile, ...]]:
+        asking = replace(request, stack=request.stack.with_(kept=kept.pip))
+        lock = decide_lock(asking, options, common, formats=formats, kept_conda=kept.conda)
+        decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
+        command_line = join_command(header_arguments(asked, decided, options.name))
+        return lock, plan_files(lock, formats=formats, name=options.name, command=command_line)
+
     differences = None
     if options.check:
-        differences = compare(directory, files)
+        (lock, files), differences = check_lock(directory, decide, kept)
     else:
+        lock, files = decide(kept)
         write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
 
 
-def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> tuple[tuple[str, str], ...]:
+def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> Kept:
     """Pins of the existing lock, without those that are to be renewed. Raises BadInput for what names no project."""
+    from stackfix.cli.lock_check import Kept
     from stackfix.request.names import is_name, normalise
+    from stackfix.write.conda_read import read_kept_conda
+    from stackfix.write.files import CONDA_FORMATS, check_formats
     from stackfix.write.read import read_kept_pins
 
     for name in options.upgrade_packages:
@@ -103,13 +113,19 @@ def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> t
             raise BadInput(f"--upgrade-package {name}", "is not the name of a project",
                            "name one alone; a version is asked for with --with")
     if options.upgrade:
-        return ()
-    kept = read_kept_pins(directory, options.name)
+        return Kept()
+    pip = read_kept_pins(directory, options.name)
+    conda: tuple[tuple[str, str], ...] = ()
+    if set(check_formats(options.formats)) & set(CONDA_FORMATS):
+        conda, beside = read_kept_conda(directory, options.name)
+        pip = pip or beside
+    known = {name for name, _ in pip} | {name for _, name in conda}
     for name in options.upgrade_packages if not common.quiet else ():
-        if not any(pin[0] == normalise(name) for pin in kept):
+        if normalise(name) not in known and name not in known:
             click.echo(f"note: --upgrade-package {name}: the existing lock does not pin it", err=True)
-    renewed = {normalise(name) for name in options.upgrade_packages}
-    return tuple(pin for pin in kept if pin[0] not in renewed)
+    renewed = {spelled for name in options.upgrade_packages for spelled in (normalise(name), name)}
+    return Kept(pip=tuple(pin for pin in pip if pin[0] not in renewed),
+                conda=tuple(pin for pin in conda if pin[1] not in renewed))
 
 
 def show(outcomes: list[Outcome], common: CommonOptions) -> None:

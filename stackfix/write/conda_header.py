@@ -30,6 +30,8 @@ def target_notes(target: CondaTarget, *, several: bool) -> Iterator[str]:
     """What must be known of one target: its layout, a snapshot, addresses of this machine, differences."""
     of = f" ({tag_of(target.target)})" if several else ""
     yield f"# layout{of}: {target.layout}"
+    if target.priority == "disabled":
+        yield f"# channel priority{of}: disabled, so a package may come from any of the channels"
     if target.snapshot is not None:
         yield f"# records{of}: {snapshot_text(target)}"
     for channel in target.channels:

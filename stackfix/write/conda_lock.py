@@ -63,6 +63,8 @@ def metadata(
     for target in targets:
         own |= {f"glibc-{target.target.platform}": target.target.glibc,
                 f"layout-{target.target.platform}": target.layout}
+        if target.priority == "disabled":
+            own[f"channel-priority-{target.target.platform}"] = target.priority
         if target.snapshot is not None:
             own[f"snapshot-{target.target.platform}"] = snapshot_text(target)
     if second_steps:

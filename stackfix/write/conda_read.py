@@ -16,6 +16,7 @@ TAG = re.compile(r"cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
 GLIBC = re.compile(r"# \(Python \S+ on \S+, glibc (?P<glibc>\d+\.\d+) or newer\)")
 SECOND_STEP = re.compile(r"# second step: (?P<name>requirements-flash-attn[A-Za-z0-9_-]*\.txt)")
 HINT = "write it again with `stackfix lock`, or with the tool that wrote it"
+Pairs = tuple[tuple[str, str], ...]
 PYTHON = r"cp3\d{1,3}"
 
 
@@ -82,26 +83,28 @@ def environments(
     return parse_environment_file(text, source, targets[0][1] if targets else "linux-64")
 
 
-def read_kept_conda(directory: Path, name: str | None) -> tuple[tuple[str, str], ...]:
-    """(address, name) of the packages of channels in the existing conda-lock.yml, else pixi.lock, else explicit files.
+def read_kept_conda(directory: Path, name: str | None) -> tuple[Pairs, Pairs]:
+    """(address, name) of the packages of channels, (name, version) of those of pip, each sorted.
 
-    Sorted. A damaged file keeps nothing: `lock` writes it again, and `lock --check` names its lines. Raises BadInput
-    for a file that cannot be read at all.
+    From the existing conda-lock.yml, else pixi.lock, else explicit files. A damaged file keeps nothing: `lock` writes
+    it again, and `lock --check` names its lines. Raises BadInput for a file that cannot be read at all.
     """
     check_name(name)
     start = rf"(?:{re.escape(name)}(?:-{PYTHON})?\.)" if name else rf"(?:{PYTHON}\.)?"
     for pattern in (rf"{start}conda-lock\.yml", rf"{re.escape(name) + '.' if name else ''}pixi\.lock",
                     rf"{start}conda-[a-z]+-[a-z0-9]+\.lock"):
-        found = {pin for path in named(directory, re.compile(pattern)) for pin in kept_of(read_text(path), str(path))}
+        found = [environment for path in named(directory, re.compile(pattern))
+                 for environment in environments_of(read_text(path), str(path))]
         if found:
-            return tuple(sorted(found))
-    return ()
+            conda = {(pin.url, pin.name) for one in found for pin in one.conda if pin.url}
+            pip = {(pin.name, pin.version) for one in found for pin in one.pip if pin.version}
+            return tuple(sorted(conda)), tuple(sorted(pip))
+    return (), ()
 
 
-def kept_of(text: str, path: str) -> set[tuple[str, str]]:
-    """(address, name) of each package of one file; none where it is damaged."""
+def environments_of(text: str, path: str) -> tuple[CondaEnvironment, ...]:
+    """What one file holds; nothing where it is damaged."""
     try:
-        file = parse_conda_file(text, path)
+        return parse_conda_file(text, path).environments
     except BadInput:
-        return set()
-    return {(pin.url, pin.name) for environment in file.environments for pin in environment.conda if pin.url}
+        return ()

@@ -1,0 +1,59 @@
+"""`lock --check`: a pin that its own hashes contradict is not kept, so that the line that was changed is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stackfix.resolve.records import Lock
+    from stackfix.write.records import Difference, PlannedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a new lock keeps of the old one while it fits."""
+
+    pip: tuple[tuple[str, str], ...] = ()       # (name, version)
+    conda: tuple[tuple[str, str], ...] = ()     # (address, name)
+
+    def without(self, doubtful: Mapping[tuple[str, str], str | None]) -> Kept:
+        """The same with other pins, or none, for these (manager, name)."""
+        pip = {pin for pin in self.pip if ("pip", pin[0]) not in doubtful}
+        conda = {pin for pin in self.conda if ("conda", pin[1]) not in doubtful}
+        for (manager, name), pin in doubtful.items():
+            if pin is not None:
+                (pip if manager == "pip" else conda).add((name, pin) if manager == "pip" else (pin, name))
+        return Kept(pip=tuple(sorted(pip)), conda=tuple(sorted(conda)))
+
+
+Decided = tuple["Lock", tuple["PlannedFile", ...]]
+
+
+def check_lock(
+    directory: Path, decide: Callable[[Kept], Decided], kept: Kept,
+) -> tuple[Decided, tuple[Difference, ...]]:
+    """What would be decided, and where the files differ from it.
+
+    A lock keeps the pins of the files that are there. One of them that was changed by hand would so be taken for
+    right, and everything else for wrong. Where the hashes below a pin are all of another file, the pin is decided
+    anew: as other files of the lock have it, or freshly, whichever is nearer to the files.
+    """
+    from stackfix.write.compare import compare
+    from stackfix.write.stated import contradicted, read_stated
+
+    found = decide(kept)
+    differences = compare(directory, found[1])
+    if not differences:
+        return found, differences
+    doubtful = contradicted(found[0], read_stated(directory, (file.path for file in found[1])))
+    if not doubtful:
+        return found, differences
+    tries = [kept.without(dict.fromkeys(doubtful))]
+    if any(doubtful.values()):
+        tries.insert(0, kept.without({key: pins[0] if pins else None for key, pins in doubtful.items()}))
+    again = [decide(other) for other in tries]
+    compared = [(one, compare(directory, one[1])) for one in again]
+    return min(compared, key=lambda pair: len(pair[1]))
