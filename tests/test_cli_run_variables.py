@@ -16,9 +16,9 @@ from stackfix.matrix.libraries import load_libraries
 from stackfix.plan.effect_records import Effect, Linked, Variable
 from tests import test_cases_k7 as k7
 from tests.diagnose_world import World
+from tests.plan_cases import lost_link
 from tests.plan_world import whole
 from tests.test_cases_k1 import OWN, TOOLKIT, beside_toolkit
-from tests.test_plan_cases import lost_link
 
 HOSTILE = f"{TOOLKIT}/lib64"
 
