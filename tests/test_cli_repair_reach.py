@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
 NOBODY = "http://127.0.0.1:9/simple"
 HEALTHY = {"LD_LIBRARY_PATH": ""}
-SMALL_FILES = ("sh", "-c", 'ulimit -f 1; exec "$0" "$@"')
+# Python cuts its own compiled modules short, too, and then trips over them
+SMALL_FILES = ("sh", "-c", 'ulimit -f 1; export PYTHONDONTWRITEBYTECODE=1; exec "$0" "$@"')
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
@@ -98,6 +99,15 @@ def test_no_room_to_unpack_a_wheel_is_not_what_the_wheel_lacks(damaged: Bench, i
     assert said.status == 3, said
     assert "hint: set TMPDIR to a folder with more room" in said.stderr
     assert "does not have it" not in said.stdout
+
+
+def test_no_room_for_the_journal_names_it(bench: Bench) -> None:
+    before = bench.tree()
+    said = bench.say("repair", "--yes", start=SMALL_FILES)
+    assert said.status == 3, said
+    assert said.stderr.splitlines() == [
+        f"error: {bench.prefix}/.stackfix/0001/journal: File too large", "hint: everything was taken back"]
+    assert bench.tree() == before
 
 
 # --- a headline says no more than what is known ---

@@ -22,6 +22,7 @@ class Journal:
     """Appends lines; `close` it."""
 
     def __init__(self, tree: Tree, home: str, *, fresh: bool = False) -> None:
+        self._path = join(home, NAME)
         with tree.folder(home) as folder:
             if fresh:
                 self._descriptor = syscalls.create(NAME, folder=folder)     # writes go on where the last one ended
@@ -39,9 +40,10 @@ class Journal:
         try:
             syscalls.write(self._descriptor, text.encode("ascii"))
             syscalls.sync(self._descriptor)
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):      # a full disk took a part: the next line must not follow it
                 syscalls.cut(self._descriptor, before)
+            error.filename = self._path
             raise
 
     def close(self) -> None:

@@ -113,10 +113,17 @@ def run(
             journal.close()
         give_up(tree, number, error)
         if isinstance(error, OSError):
-            raise StepFailed(tree.prefix, error.strerror or str(error), "everything was taken back") from error
+            why = error.strerror or str(error)
+            raise StepFailed(place_of(tree, error), why, "everything was taken back") from error
         raise
     journal.close()
     return applied(tree, load(tree, number), processes)
+
+
+def place_of(tree: Tree, error: OSError) -> str:
+    """What an error of the system is about. A bare name is one in some folder, and tells nothing."""
+    name = error.filename
+    return f"{tree.prefix}/{name}" if isinstance(name, str) and "/" in name.strip("/") else tree.prefix
 
 
 def begin(journal: Journal, number: int, plan: Plan) -> None:
