@@ -94,6 +94,13 @@ def almanac(session: nox.Session) -> None:
 
 
 @nox.session
+def snapshot(session: nox.Session) -> None:
+    """Make the bundled conda records anew from the live channels (an hour); `-- --live --check` compares them."""
+    install_locked(session)
+    session.run("python", "-m", "stackfix.snapshot", *(session.posargs or ["--live", "--make"]), env=CLEAN)
+
+
+@nox.session
 def real(session: nox.Session) -> None:
     """Run the heavy tests: real wheels, downloaded and installed (25 GB of disk and an hour at most)."""
     install_locked(session)

@@ -13,7 +13,7 @@ from stackfix.snapshot.records import KEYS, Made, Row, Subdir
 INFERRED = "inferred-constrains.json"
 
 
-def read_folder(folder: Path, source: str) -> Made:
+def read_folder(folder: Path, source: str, winners: str) -> Made:
     """The records below `folder`. Raises BadInput for what is no channel folder."""
     files = sorted(folder.glob("*/*/repodata.json"))
     if not files:
@@ -23,7 +23,7 @@ def read_folder(folder: Path, source: str) -> Made:
         for path in files)
     stated = folder / INFERRED
     inferred = _document(stated.read_bytes(), str(stated)) if stated.is_file() else {}
-    return Made(date=newest(subdirs), source=source, subdirs=subdirs,
+    return Made(date=newest(subdirs), source=source, winners=winners, subdirs=subdirs,
                 inferred={key: tuple(value) for key, value in sorted(inferred.items())})
 
 

@@ -20,7 +20,7 @@ class Subdir:
 
     @property
     def name(self) -> str:
-        return f"{self.channel}-{self.subdir}.json"
+        return f"{self.channel.replace('/', '_')}-{self.subdir}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ class Made:
     source: str
     subdirs: tuple[Subdir, ...]     # sorted by channel and subdir
     inferred: Mapping[str, tuple[str, ...]]     # "conda-forge/linux-64/<file>": constrains that nobody stated
+    winners: str = ""               # why these records and no others: "some lockfile had chosen it"
 
     def every_row(self) -> Iterator[tuple[Subdir, str, Row]]:
         """Each record, with its subdir and its file name."""
