@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from stackfix.conda.candidates import Choice
+from stackfix.conda.matching import admits
 from stackfix.conda.names import NameBook, Package
 from stackfix.conda.records import Channel, Channels, Spec
 from stackfix.conda.specs import Translated, Untranslated, translate
@@ -27,6 +28,7 @@ class Wish:
 
     spec: Spec
     asks: tuple[Asked, ...] = ()
+    project: str | None = None      # that a line of the request names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class Scene:
     target: Target
     flash_attn: str | None          # the release that the stack has
     cuda: str                       # of the wheel, or as asked
+    pip_versions: Mapping[str, str] = field(default_factory=dict)   # of the pip lock, by project
 
     def package(self, choice: Choice, project: str) -> Package | None:
         """The package of the channels that brings a project; None: they have none."""
@@ -122,24 +125,22 @@ def native_plan(scene: Scene, choice: Choice) -> Plan | Lacking:
     return _plan(scene, "native", choice, wishes, pip=())
 
 
-def mixed_plan(scene: Scene, choice: Choice) -> Plan | Lacking:
-    """torch from a channel, and from pip what no channel has for it."""
+def mixed_plan(scene: Scene, choice: Choice, left: tuple[str, ...] = ()) -> Plan | Lacking:
+    """torch from a channel, and from pip what no channel has for it: `left` is known to be so."""
     wishes: list[Wish] = []
     pip: list[str] = []
     for line in scene.lines:
         if line.requirement.constraint:
             continue
         found = _line_wishes(scene, choice, line)
-        if isinstance(found, str):
+        if isinstance(found, str) or line.name in left:
             pip.append(line.name)
         else:
             wishes.extend(found)
     if scene.flash_attn is not None and FLASH_ATTN not in pip:
         pip.append(FLASH_ATTN)
-    if not pip:
-        text = "nothing of the request is left to pip: it is the layout native"
-        return Lacking(layout="mixed", kind="nothing", text=text, source="layout mixed", asks=())
-    wishes.append(Wish(spec=Spec(text="pip", origin="layout mixed")))
+    if pip:
+        wishes.append(Wish(spec=Spec(text="pip", origin="layout mixed")))
     return _plan(scene, "mixed", choice, wishes, pip=tuple(pip))
 
 
@@ -165,8 +166,22 @@ def _plan(scene: Scene, layout: str, choice: Choice, wishes: list[Wish], *, pip:
     firm, loose = _cuda_wishes(scene, choice)
     return Plan(
         layout=layout, target=scene.target, choice=choice, channels=choice.channels,
-        wishes=(python_wish(scene), torch, *firm, *wishes), limits=limits, loose=loose, pip=pip,
+        wishes=(python_wish(scene), torch, *firm, *wishes), limits=limits, pip=pip,
+        loose=(*loose, *_like_pip(scene, choice, pip)),
     )
+
+
+def _like_pip(scene: Scene, choice: Choice, pip: tuple[str, ...]) -> Iterator[Wish]:
+    """The versions that the pip lock has of what the request names, where the channels have them too."""
+    for line in scene.lines:
+        version = scene.pip_versions.get(line.name)
+        package = scene.package(choice, line.name) if version is not None and line.name not in pip else None
+        if package is None or line.requirement.constraint:
+            continue
+        text = f"{package.name} =={version}"
+        records = scene.channels.records(choice.channels, scene.target.platform, package.name)
+        if any(admits(text, record) for record in records):
+            yield Wish(spec=Spec(text=text, origin=f"{line.name} {version} of the pip lock"), project=line.name)
 
 
 def python_wish(scene: Scene) -> Wish:
@@ -209,7 +224,8 @@ def _line_wishes(scene: Scene, choice: Choice, line: UserLine) -> tuple[Wish, ..
     lacking = next((one for one in found if isinstance(one, Untranslated)), None)
     if lacking is not None:
         return f"{lacking.project} cannot come from {_channels_text(choice.channels)}: {lacking.reason}"
-    return tuple(Wish(spec=one.spec, asks=(line.asked,)) for one in found if isinstance(one, Translated))
+    return tuple(
+        Wish(spec=one.spec, asks=(line.asked,), project=line.name) for one in found if isinstance(one, Translated))
 
 
 def _flash_lacking(scene: Scene, choice: Choice) -> Lacking | None:

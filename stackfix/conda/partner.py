@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from stackfix.conda.builds import torch_builds
 from stackfix.conda.candidates import Choice, choices, searched
 from stackfix.conda.consistent import departures
-from stackfix.conda.layouts import Lacking, Scene, plans_for
+from stackfix.conda.layouts import Lacking, Plan, Scene, mixed_plan, plans_for
 from stackfix.conda.names import NameBook
 from stackfix.conda.partner_quick import conflict_with_torch
 from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of
 from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
-from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, CondaTorch, VirtualPackage
+from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, CondaTorch, Spec, VirtualPackage
 from stackfix.resolve.against import Reason
 from stackfix.resolve.assemble import target_lock
 from stackfix.resolve.evidence import Evidence
@@ -102,6 +102,7 @@ class CondaPartner:
             channels=self._side.solves(solved.question.request).channels,
             flash_attn=version if version is not None or chosen is None else str(chosen.version),
             cuda=solved.stack.builds[target.platform].cuda,
+            pip_versions={name: str(one.version) for name, one in solved.closures[target].chosen.items()},
         )
 
     def _choices(self, scene: Scene, solved: Solved) -> tuple[Choice, ...]:
@@ -123,11 +124,13 @@ def hold_target(
         if isinstance(plan, Lacking):
             misses.append(plan)
             continue
-        known = conflict_with_torch(scene, plan)
-        found = try_plan(scene, plan, solves, virtual, around) if known is None else Missed(
-            plan=plan, wishes=plan.wishes, conflict=known)
+        found = _try(scene, plan, solves, virtual, around)
         if isinstance(found, Missed):
             misses.append(found)
+            continue
+        if layout == "mixed" and not found.pip:
+            text = "nothing of the request is left to pip: it is the layout native"
+            misses.append(Lacking(layout=layout, kind="nothing", text=text, source="layout mixed", asks=()))
             continue
         made = conda_target(scene, found, virtual, pip)
         against = tuple(one for one in made.departures if one.breaks)
@@ -138,6 +141,23 @@ def hold_target(
         misses.append(no_build(scene.channels, layout, scene.target, scene.cuda,
                                scene.question.python_ask(scene.target.python)))
     return misses
+
+
+def _try(
+    scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPackage, ...], around: Around
+) -> Found | Missed:
+    """The plan solved; in layout mixed with ever more left to pip, where the channels have it for another torch."""
+    while True:
+        known = conflict_with_torch(scene, plan)
+        found = try_plan(scene, plan, solves, virtual, around) if known is None else Missed(
+            plan=plan, wishes=plan.wishes, conflict=known)
+        if isinstance(found, Found) or plan.layout != "mixed" or plan.choice is None or found.conflict is None:
+            return found
+        given = tuple(wish.project for wish in found.involved if wish.project is not None)
+        more = mixed_plan(scene, plan.choice, (*(plan.pip or ()), *given[-1:]))
+        if not given or isinstance(more, Lacking) or more.pip == plan.pip:
+            return found
+        plan = more
 
 
 def no_build(channels: Channels, layout: str, target: Target, cuda: str, asks: tuple[Asked, ...]) -> Lacking:
@@ -153,7 +173,7 @@ def conda_target(
     """The record that is written, with its differences from the pip lock."""
     made = CondaTarget(
         target=scene.target, layout=found.plan.layout, channels=found.plan.channels, priority=found.asked.priority,
-        virtual=virtual, specs=tuple(wish.spec for wish in found.wishes), torch=_torch_of(found),
+        virtual=virtual, specs=_specs(found), torch=_torch_of(found),
         records=found.records, pip=found.pip, departures=(), snapshot=scene.channels.snapshot,
     )
     told = departures(
@@ -161,6 +181,12 @@ def conda_target(
         shelf=lambda name: scene.channels.records(found.plan.channels, scene.target.platform, name),
     )
     return replace(made, departures=told)
+
+
+def _specs(found: Found) -> tuple[Spec, ...]:
+    """What was asked, and of what only limits what bears on a package that is there."""
+    there = {record.name for record in found.records}
+    return tuple(wish.spec for wish in found.wishes if wish.spec.text.partition(" ")[0] in there)
 
 
 def _torch_of(found: Found) -> CondaTorch | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from stackfix.conda.builds import as_torch_build
+from stackfix.conda.builds import as_torch_build, torch_builds
 from stackfix.conda.flash import flash_plan
 from stackfix.conda.layouts import Plan, Scene, Wish
 from stackfix.conda.names import Provided
@@ -16,8 +16,10 @@ from stackfix.conda.records import (
     CondaConflict,
     CondaRecord,
     CondaSolved,
+    Spec,
     VirtualPackage,
 )
+from stackfix.conda.rules import rule_bounds
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
@@ -95,7 +97,13 @@ def try_plan(scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPac
     bounds: tuple[Wish, ...] = ()
     for _ in range(MAX_ROUNDS):
         solved = _solve(plan, solves, virtual, bounds)
-        if isinstance(solved, Missed) or plan.pip == ():
+        if isinstance(solved, Missed):
+            return solved
+        by_rules = tuple(Wish(spec=spec) for spec in _rule_bounds(scene, solved))
+        if set(by_rules) - set(bounds):
+            bounds = (*bounds, *by_rules)
+            continue
+        if plan.pip == ():
             return solved
         provided = scene.names.provided(solved.records, scene.cuda)
         closure, with_flash = _pip_closure(scene, solved, around, provided)
@@ -111,6 +119,14 @@ def try_plan(scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPac
         bounds = (*bounds, *more)
     return Missed(plan=plan, wishes=plan.wishes, text="what pip brings and what the channels have were not brought"
                                                       f" together within {MAX_ROUNDS} rounds")
+
+
+def _rule_bounds(scene: Scene, found: Found) -> tuple[Spec, ...]:
+    """Bounds by rules of the matrix about this torch, which no record states."""
+    torch = next(iter(torch_builds(found.records)), None)
+    if torch is None:
+        return ()
+    return rule_bounds(found.records, torch, scene.flash_attn, scene.evidence.matrix, scene.names)
 
 
 def _solve(
