@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stackfix.conda.candidates import Choice
 from stackfix.conda.matching import admits
-from stackfix.conda.names import NameBook, Package
+from stackfix.conda.names import NameBook, Package, Shelf
 from stackfix.conda.records import Channel, Channels, Spec
 from stackfix.conda.specs import Translated, Untranslated, translate
 from stackfix.errors import StackfixError
@@ -50,7 +50,7 @@ class Lacking:
     """Why a layout is out of the question before anything is solved."""
 
     layout: str
-    kind: str                       # what is lacking: "package", "build", "flash-attn"; "nothing": it is another layout
+    kind: str                       # what: "package", "build", "python", "flash-attn"; "nothing": it is another layout
     text: str
     source: str
     asks: tuple[Asked, ...]
@@ -71,9 +71,11 @@ class Scene:
 
     def package(self, choice: Choice, project: str) -> Package | None:
         """The package of the channels that brings a project; None: they have none."""
-        return self.names.choose(
-            project, lambda name: self.channels.records(choice.channels, self.target.platform, name),
-            choice.torch.cuda)
+        return self.names.choose(project, self.shelf(choice.channels), choice.torch.cuda)
+
+    def shelf(self, channels: tuple[Channel, ...]) -> Shelf:
+        """The records that these channels have of a name."""
+        return lambda name: self.channels.records(channels, self.target.platform, name)
 
     def lines_of_extra(self, project: str, extra: str) -> tuple[str, ...] | None:
         """Requires-Dist of the project's newest release for the target; None where that cannot be told."""

@@ -54,8 +54,11 @@ class CondaPartner:
         self._side, self._layouts = side, layouts
 
     def against(self, question: Question, stack: Stack, targets: Sequence[Target]) -> Reason | None:
-        """That no channel has a build of this torch, where the layout needs one."""
+        """That no channel has the Python, or a build of this torch, where the layout needs one."""
         asked = question.request.layout
+        python = self._no_python(question, targets)
+        if python is not None:
+            return reason_of(question, [python])
         if "wheels" in ((asked,) if asked is not None else self._layouts):
             return None
         channels = self._side.solves(question.request).channels
@@ -65,6 +68,18 @@ class CondaPartner:
                            cuda=build.cuda):
                 return reason_of(question, [no_build(channels, asked or "native", target, build.cuda,
                                                      question.python_ask(target.python))])
+        return None
+
+    def _no_python(self, question: Question, targets: Sequence[Target]) -> Lacking | None:
+        channels = self._side.solves(question.request).channels
+        for target in targets:
+            records = channels.records(searched(channels), target.platform, "python")
+            if not any(record.version.startswith(f"{target.python}.") for record in records):
+                names = ", ".join(channel.name for channel in searched(channels))
+                return Lacking(
+                    layout=question.request.layout or self._layouts[0], kind="python",
+                    text=f"no Python {target.python} for {target.platform} is in {names}",
+                    source=f"records of python in {names}", asks=question.python_ask(target.python))
         return None
 
     def hold(self, solved: Solved, evidence: Evidence, flash: FlashAttn) -> tuple[CondaTarget, ...] | Refusal:
@@ -178,7 +193,7 @@ def conda_target(
     )
     told = departures(
         pip, made, scene.evidence.matrix, scene.names, books=scene.evidence.books,
-        shelf=lambda name: scene.channels.records(found.plan.channels, scene.target.platform, name),
+        shelf=scene.shelf(found.plan.channels),
     )
     return replace(made, departures=told)
 

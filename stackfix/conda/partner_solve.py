@@ -9,7 +9,8 @@ from stackfix.conda.builds import as_torch_build, torch_builds
 from stackfix.conda.flash import flash_plan
 from stackfix.conda.layouts import Plan, Scene, Wish
 from stackfix.conda.names import Provided
-from stackfix.conda.pip_part import bounds_of, pip_packages, pip_part
+from stackfix.conda.pip_bounds import bounds_of
+from stackfix.conda.pip_part import pip_packages, pip_part
 from stackfix.conda.records import (
     Channels,
     CondaAsk,
@@ -113,7 +114,7 @@ def try_plan(scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPac
         if closure is None:
             text = f"flash-attn {scene.flash_attn} has no wheel for this torch build"
             return Missed(plan=plan, wishes=solved.wishes, text=text)
-        more = tuple(Wish(spec=spec) for spec in bounds_of(closure))
+        more = tuple(Wish(spec=spec) for spec in bounds_of(closure, scene.shelf(plan.channels)))
         if not set(more) - set(bounds):
             return Missed(plan=plan, wishes=(*solved.wishes, *bounds), clash=closure)
         bounds = (*bounds, *more)
