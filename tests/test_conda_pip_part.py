@@ -95,16 +95,34 @@ def test_torch_of_the_channel_needs_nothing_of_pip() -> None:
     assert Part(asked(), TORCH).packages == {}
 
 
-def test_the_pins_of_the_pip_lock_are_preferred() -> None:
+def beside(plain: Part, before: Part) -> Closure | Clash:
+    """The pip part of one request with the closure of another as the pip lock."""
+    return pip_part(
+        plain.evidence, plain.question, plain.build, TARGET, provided=plain.provided, plan=plain.plan,
+        flash=FlashAttn(plain.evidence), preferred=before.closure,
+    )
+
+
+def test_what_was_asked_for_has_the_release_of_the_pip_lock() -> None:
     plain = Part(asked("numpy"), TORCH)
     assert plain.packages["numpy"].version == "2.1"
-    other = Part(asked("numpy<2.1"), TORCH)
-    found = pip_part(
-        plain.evidence, plain.question, plain.build, TARGET, provided=plain.provided, plan=None,
-        flash=FlashAttn(plain.evidence), preferred=other.closure,
-    )
+    found = beside(plain, Part(asked("numpy<2.1"), TORCH))
     assert isinstance(found, Closure)
     assert str(found.chosen["numpy"].version) == "2.0"
+    clash = beside(Part(asked("numpy", constraints=("numpy>2",)), TORCH), Part(asked("numpy<2"), TORCH))
+    assert isinstance(clash, Clash)
+    assert any("numpy 1.26 is the release of the pip lock" in cause.text for cause in clash_causes(clash))
+
+
+def test_other_pins_of_the_pip_lock_are_preferred_while_they_fit() -> None:
+    index = FakeIndex({**projects(), "needy": {"1.0": Release(requires=("numpy",))}})
+    before = Part(asked("needy", constraints=("numpy<2.1",)), TORCH, index=index)
+    found = beside(Part(asked("needy"), TORCH, index=index), before)
+    assert isinstance(found, Closure)
+    assert str(found.chosen["numpy"].version) == "2.0"
+    limited = beside(Part(asked("needy", constraints=("numpy>2",)), TORCH, index=index), before)
+    assert isinstance(limited, Closure)
+    assert str(limited.chosen["numpy"].version) == "2.1"
 
 
 def test_a_clash_with_what_the_channels_have_becomes_a_bound_on_them() -> None:
@@ -114,6 +132,17 @@ def test_a_clash_with_what_the_channels_have_becomes_a_bound_on_them() -> None:
     told = [cause.text for cause in clash_causes(part.clash)]
     assert "transformers 4.40 requires numpy<2" in told
     assert any("numpy 2.1 is what numpy of the channels brings" in text for text in told)
+
+
+def test_the_first_way_out_that_channels_can_go_is_taken() -> None:
+    """The newest tool wants a numpy that no channel has, the one before it wants one that they have."""
+    index = FakeIndex({**projects(), "needy": {"1.0": Release(requires=("tool",))}, "tool": {
+        "2.0": Release(requires=("numpy>=2.1",)), "1.0": Release(requires=("numpy<2",))}})
+    clash = Part(asked("needy"), TORCH, python_record("numpy", "2.0"), index=index).clash
+    assert [bound.text for bound in bounds_of(clash)] == ["numpy >=2.1"]
+    there = (python_record("numpy", "2.0"), python_record("numpy", "1.26"))
+    assert [bound.text for bound in bounds_of(clash, lambda _: there)] == ["numpy <2a0"]
+    assert bounds_of(clash, lambda _: there[:1]) == ()
 
 
 def test_a_bound_that_holds_resolves_the_clash() -> None:
