@@ -193,6 +193,12 @@ def test_what_was_asked_for_is_on_both_sides() -> None:
     assert one.reason == "transformers >=4.41 is asked for (--with transformers>=4.41), which excludes 4.40.2"
 
 
+def test_what_pip_brings_to_both_sides_is_of_one_release() -> None:
+    pip = pip_lock(package("peft", "0.11.0", by="--with peft"))
+    assert broken(conda_lock(pip=(package("peft", "0.11.0"),), layout="mixed"), pip) == set()
+    assert broken(conda_lock(pip=(package("peft", "0.10.0"),), layout="mixed"), pip) == {"peft"}
+
+
 def test_nothing_is_brought_twice() -> None:
     numpy = record("numpy", "1.26.4", depends=("python >=3.11",))
     one = told(conda_lock(numpy, pip=(package("numpy", "1.26.4"),), layout="mixed"), "numpy")

@@ -156,6 +156,8 @@ def _requested(pair: Pair) -> Iterator[Departure]:
         found = pair.conda.versions.get(name)
         if found is None:
             yield pair.breaks(name, package.version, None, f"asked for by {', '.join(asked)}, and no package brings it")
+        elif _differ(package.version, found) and name in pair.conda.packages:
+            yield pair.breaks(name, package.version, found, "pip brings it on both sides, at two releases")
         elif _differ(package.version, found):
             reason, source = pair.why_not(name, package.version)
             yield pair.told(name, package.version, found, reason, source)
@@ -192,7 +194,8 @@ RULES = (
         "What the matrix knows of packages and no metadata states (transformers 5.1 needs torch 2.4) holds on the conda"
         " side as well.")),
     Rule(about="requested", check=_requested, says=(
-        "What was asked for by name is on both sides; where the releases differ, that is told.")),
+        "What was asked for by name is on both sides: at the same release where pip brings it to both, else a difference"
+        " is told.")),
     Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=_twice),
     Rule(about="libraries", says="Where other CUDA libraries differ in their versions, that is told.", check=libraries),
 )
