@@ -194,8 +194,8 @@ RULES = (
         "What the matrix knows of packages and no metadata states (transformers 5.1 needs torch 2.4) holds on the conda"
         " side as well.")),
     Rule(about="requested", check=_requested, says=(
-        "What was asked for by name is on both sides: at the same release where pip brings it to both, else a difference"
-        " is told.")),
+        "What was asked for by name is on both sides: at the same release where pip brings it to both, else a"
+        " difference is told.")),
     Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=_twice),
     Rule(about="libraries", says="Where other CUDA libraries differ in their versions, that is told.", check=libraries),
 )
