@@ -296,8 +296,7 @@ def test_ending_at_once_is_no_crash(tmp_path: Path) -> None:
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r})
         from stackfix.errors import Unreachable
-        from tests.conda_packages import SUBDIR, Package
-from tests.conda_servers import opened
+        from tests.conda_servers import opened
         proxy = "proxy_servers: {{http: 'http://127.0.0.1:9'}}\\n"
         channels = opened(Path({str(tmp_path)!r}), "http://127.0.0.1:9/x", condarc=proxy)
         try:

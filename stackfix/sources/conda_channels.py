@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import Channel, CondaAsk, CondaConflict, CondaRecord, CondaSolved, Snapshot
 from stackfix.errors import BadInput
 from stackfix.sources.conda_conflict import ChannelFacts
-from stackfix.sources.conda_errors import ChannelUnreachable
+from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
 from stackfix.sources.conda_live import Live
-from stackfix.sources.conda_names import DEFAULT, Place, Places
+from stackfix.sources.conda_names import DEFAULT, Place, Places, public_address
 from stackfix.sources.conda_records import our_record
 from stackfix.sources.conda_settings import CondaSettings, read_conda_settings
 from stackfix.sources.conda_snapshot import BundledRecords
@@ -135,7 +136,11 @@ class CondaChannels:
     def _records_of(self, place: Place, platform: str, name: str) -> tuple[CondaRecord, ...]:
         key = place.channel.url, platform, name
         if key not in self._records:
-            self._records[key] = tuple(our_record(theirs, place) for theirs in self._theirs(place, platform, name))
+            found: list[CondaRecord] = []
+            for theirs in self._theirs(place, platform, name):
+                with suppress(BadChannel):      # told where a solve takes it
+                    found.append(our_record(theirs, place))
+            self._records[key] = tuple(found)
         return self._records[key]
 
     def _theirs(self, place: Place, platform: str, name: str) -> list[RepoDataRecord]:
@@ -152,9 +157,15 @@ class CondaChannels:
         return found
 
     def _place_of(self, record: RepoDataRecord, places: Sequence[Place]) -> Place:
-        """Whose record it is: rattler hides the login in a record's channel, but not in its address."""
-        bases = ((base, place) for place in places for base in (place.fetch, place.channel.url))
-        return next(place for base, place in bases if record.url.startswith(f"{base}/"))
+        """Whose record it is. rattler hides a login in a record's channel, but not in its address.
+
+        A channel may say that its files are elsewhere (base_url of its repodata, CEP 15).
+        """
+        bases = [(base, place) for place in places for base in (place.fetch, place.channel.url)]
+        by_address = (place for base, place in bases if record.url.startswith(f"{base}/"))
+        public = public_address(record.channel)
+        by_channel = (place for base, place in bases if public_address(base) == public)
+        return next(by_address, None) or next(by_channel)
 
 
 def _told(missed: Mapping[str, str], places: Places) -> str:

@@ -12,7 +12,7 @@ _URL = re.compile(r" for url \([^)]*\)| \(os error -?\d+\)")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"()]+")
 _STATUS = re.compile(r"HTTP status \w+ error \((?P<status>\d{3}[^)]*)\)")
 _TRY = "try again later, or take the bundled records with --offline"
-_OWNER = "report it to whoever runs the channel, or name another with --channel"
+HINT = "report it to whoever runs the channel, or name another with --channel"
 _LOGIN_HINT = "put the login into ~/.netrc or .condarc, or store it with `pixi auth login`"
 
 
@@ -64,7 +64,7 @@ def bad_channel(name: str, fault: Exception) -> BadChannel:
                           "name the authority's file in ssl_verify of .condarc, or in SSL_CERT_FILE")
     if "timed out" in text or "reading a body" in text:
         return BadChannel(name, f"does not answer to the end ({last_cause(fault)})", _TRY)
-    return BadChannel(name, f"its repodata cannot be read ({last_cause(fault)})", _OWNER)
+    return BadChannel(name, f"its repodata cannot be read ({last_cause(fault)})", HINT)
 
 
 def endless(name: str, seconds: float) -> BadChannel:
