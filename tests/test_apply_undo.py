@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import py_compile
+import random
 import shutil
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -193,6 +196,94 @@ def test_what_others_put_into_our_folders_stays(world: World, where: str) -> Non
     assert set(undone.left) == {path for path in ours if str(Path(path).parent) not in ours}
     assert transactions(world.prefix) == ()
     assert not (world.prefix / ".stackfix").exists()
+
+
+def test_a_folder_that_came_back_in_place_of_our_file_keeps_what_others_have_in_it(world: World) -> None:
+    before = tree_of(world.prefix)
+    plan = plan_of(world, SetAside(path="lib/stale"), WriteFile(path="lib/stale", text="a file now\n"))
+    apply_plan(replace(plan, actions=(replace(plan.actions[0], changes=()),)), world.prefix,
+               installer=fake_installer(world))
+    (world.prefix / "lib/stale").unlink()
+    world.write("lib/stale/deep/a.txt", "kept\n", 0o640)
+    (world.prefix / "lib/stale").chmod(0o750)
+    mine = world.write("lib/stale/mine.txt", "mine\n")
+    undo(world.prefix)
+    assert mine.read_text(encoding="utf-8") == "mine\n"
+    mine.unlink()
+    after = tree_of(world.prefix)
+    assert {path: each[:4] for path, each in after.items()} == {path: each[:4] for path, each in before.items()}
+
+
+def test_whatever_others_did_an_undo_loses_nothing_of_it(tmp_path: Path) -> None:
+    """At random: things removed, edited, added and put back. Either it is refused, or all is where it belongs."""
+    chance = random.Random(int(os.environ.get("STACKFIX_UNDO_SEED", "1")))      # noqa: S311 - not a secret
+    ends = Counter[str]()
+    for _ in range(int(os.environ.get("STACKFIX_UNDOS", "40"))):
+        with memory_folder(tmp_path) as folder:
+            world = make_world(folder)
+            copy = Path(shutil.copytree(world.prefix, folder / "copy", symlinks=True))
+            before = contents(world)
+            apply(world)
+            made = contents(world)
+            for _ in range(chance.randint(1, 6)):
+                meddle(world, copy, chance, sorted({*before, *made}))
+            found = contents(world)
+            foreign = {path for path, each in found.items() if each not in (before.get(path), made.get(path))
+                       and (path in before or path in made)}
+            try:
+                undone = undo(world.prefix)
+            except ChangedSince:
+                ends.update(["refused"])
+                assert contents(world) == found
+                assert {path for path in foreign if before.get(path) != made.get(path)}, "it had no reason"
+                continue
+            ends.update(["undone"])
+            after = contents(world)
+            for path in {*before, *made, *found}:
+                judge_undone(path, before.get(path), made.get(path), found.get(path), after)
+            assert all(path not in before for path in undone.left)
+            assert not (world.prefix / ".stackfix").exists()
+    assert min(ends["refused"], ends["undone"]) > 0, ends
+
+
+def contents(world: World) -> dict[str, tuple[object, ...]]:
+    """Kind, mode, and bytes or target of all but our own folder."""
+    return {path: each[:3] for path, each in tree_of(world.prefix, inodes=False).items()
+            if path != "." and not path.startswith(".stackfix")}
+
+
+def meddle(world: World, copy: Path, chance: random.Random, known: list[str]) -> None:
+    """One thing that somebody does in the environment: to a path that was or is there, or to a new one."""
+    path = chance.choice(known)
+    place, what = world.prefix / path, chance.choice(("remove", "remove", "edit", "add", "put back", "put back"))
+    if what == "add":
+        folders = [each for each in known if (world.prefix / each).is_dir() and not (world.prefix / each).is_symlink()]
+        world.write(f"{chance.choice(folders)}/added-{chance.random()}/deep.txt", "added\n")
+    elif what == "remove" and os.path.lexists(place) and path not in {"bin", "lib", "lib/python3.11", SITE}:
+        remove(place)
+    elif what == "edit" and place.is_file() and not place.is_symlink():
+        rewrite(place, f"edited {chance.random()}\n")
+    elif what == "put back" and os.path.lexists(copy / path) and place.parent.is_dir() and not place.is_dir():
+        if os.path.lexists(place):
+            remove(place)
+        if (copy / path).is_dir() and not (copy / path).is_symlink():
+            shutil.copytree(copy / path, place, symlinks=True)
+        else:
+            shutil.copy2(copy / path, place, follow_symlinks=False)
+
+
+def judge_undone(path: str, before: object, made: object, found: object, after: dict[str, tuple[object, ...]]) -> None:
+    """One path after an undo: as before where the repair had changed it, else as others left it."""
+    if path.endswith((".pyc", "__pycache__")):
+        return
+    now = after.get(path)
+    needed = any(each.startswith(f"{path}/") for each in after)
+    if before == made or (before is None and made is None):     # no business of the repair
+        assert now == found or (found is None and needed), path
+    elif before is None:                                        # ours: gone, but for a folder that others are in
+        assert now is None or needed, path
+    else:
+        assert now == before, path
 
 
 def test_another_file_where_one_was_set_aside_is_a_change(world: World) -> None:

@@ -18,6 +18,7 @@ from stackfix.apply.moves import like, make_folders, move, remove, remove_if_emp
 from stackfix.apply.nodes import entries_at, node_at
 from stackfix.apply.store import Recorded
 from stackfix.apply.tree import Tree, is_below, join, split, suffix_of
+from stackfix.plan.records import Node
 
 OVER = "over"                   # in a transaction's folder: what an undo took out name by name
 
@@ -86,14 +87,17 @@ class Work:
         if not self.tree.exists(each.path):     # somebody removed it, or it was set apart as changed
             return
         ours = {join(each.path, entry.path): entry.node for entry in each.entries}
-        folders = [path for path, node in ours.items() if node.kind == "folder" and self.tree.is_folder(path)]
-        if any(added_to(self.tree, folder, ours) for folder in folders):
+        if any(self._has_others(path, node, ours) for path, node in ours.items()):
             for path in reversed(ours):
                 self._bring_out_one(path)
             make_folders(self.tree, self.store_of(each), mode=0o700)    # tells that this move is taken back
             return
         make_folders(self.tree, split(self.store_of(each))[0], mode=0o700)
         self._move(each, each.path, self.store_of(each))
+
+    def _has_others(self, path: str, node: Node, ours: dict[str, Node]) -> bool:
+        """Whether a path is a folder that has not ours alone in it, or one that came back in place of a file."""
+        return self.tree.is_folder(path) and (node.kind != "folder" or bool(added_to(self.tree, path, ours)))
 
     def _bring_out_one(self, path: str) -> None:
         """One name of a folder that others use, too; a folder goes where nothing is left in it."""
