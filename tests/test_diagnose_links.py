@@ -155,6 +155,23 @@ def test_links_that_lead_to_links_and_nowhere(tmp_path: Path, links: dict[str, s
                             f"{'Too many levels of symbolic links' if by_path and loop else GONE}")
 
 
+def test_a_link_by_hand_that_leads_nowhere_has_a_right_target(tmp_path: Path) -> None:
+    """A loop ends the loader's search, which would have come to the package's library next."""
+    world = World(tmp_path)
+    world.wheel("needed", "2", {"needed/lib/libneeded.so.1": lib()})
+    world.wheel("ext", "1", {"ext/_C.so": lib(needs=("libneeded.so.1",), runpath="$ORIGIN:$ORIGIN/../needed/lib")})
+    path = f"{world.site}/ext/libneeded.so.1"
+    world.link(path, "libneeded.so.1").opens("ext/_C.so", project="ext", what="import ext")
+    finding = only(list(find_broken_links(world.view())))
+    assert (finding.code, finding.severity, finding.repairable) == ("SF801", "error", True)
+    assert (finding.winner, finding.loser) == (path, world.inside("needed/lib/libneeded.so.1"))
+    assert finding.cure == (f"ln -sfn ../needed/lib/libneeded.so.1 {path}",)
+    assert "libneeded.so.1" in world.really()
+    world.remove(path)
+    world.link(path, "../needed/lib/libneeded.so.1")
+    assert (list(find_broken_links(world.view())), world.really()) == ([], "")
+
+
 def test_links_into_a_cache_that_was_cleared_are_one_finding(tmp_path: Path) -> None:
     """uv's `--link-mode symlink`: with the cache METADATA and RECORD are gone as well."""
     world = World(tmp_path)

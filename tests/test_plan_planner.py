@@ -123,6 +123,17 @@ def test_what_nobody_has_and_no_smaller_means_beats_is_set_aside(linked: bool, t
     assert (world.really(), plan_of(world).actions) == ("", ())
 
 
+def test_a_link_by_hand_that_leads_nowhere_is_led_to_the_library(tmp_path: Path) -> None:
+    world = by_hand(tmp_path / "machine", path="rpath")
+    world.remove("ext/libneeded.so.1")
+    world.link(f"{world.site}/ext/libneeded.so.1", "libneeded.so.1")
+    plan = plan_of(world)
+    assert (kinds(plan), cured(plan), plan.left) == (("relink",), ["SF801"], ()), plan
+    [step] = plan.actions[0].steps
+    assert isinstance(step, MakeLink)
+    assert step.target == "../libneeded/lib/libneeded.so.1"
+
+
 def test_a_smaller_means_is_taken_where_it_does(tmp_path: Path) -> None:
     world = by_hand(tmp_path / "machine", path="runpath")
     assert kinds(plan_of(whole(world))) == ("preload-hook",)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stackfix.diagnose.families_parts import named, owner_at, plain
+from stackfix.diagnose.faults import own_copies
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Finding, Requester
 from stackfix.diagnose.install_lines import reinstall
 from stackfix.diagnose.make_finding import make_finding
@@ -16,7 +17,7 @@ from stackfix.diagnose.ownership_facts import facts_of
 from stackfix.diagnose.records import MissingLibrary
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.environment_records import Owner, SharedObject
-from stackfix.inspect.records import FileAt, Refused
+from stackfix.inspect.records import ElfObject, FileAt, Refused
 
 VERSIONED = re.compile(r"\.so\.\d")
 SHOWN = 8
@@ -85,6 +86,7 @@ def judge(view: View, link: SharedObject) -> Broken:
 def describe(view: View, group: Sequence[Broken]) -> Finding:
     """One finding; the worst link comes first."""
     one, more = group[0], len(group) - 1
+    instead = meant(view, one)
     requester = one.failure.requester if one.failure else None
     return make_finding(
         "SF801", one.severity, level=level_of(view, one.path.rpartition("/")[2]),
@@ -97,9 +99,18 @@ def describe(view: View, group: Sequence[Broken]) -> Finding:
                   *((f"and {len(group) - SHOWN} more",) if len(group) > SHOWN else ()),
                   *((f"seen at: {one.opening.what}",) if one.opening else ())),
         error=error_of(view, one.link, one.failure) if one.failure else None,
-        cure=cure(view, one),
-        why_not=why_not(view, one),
+        winner=one.path if instead else None, loser=instead, cure=cure(view, one, instead),
+        why_not=why_not(view, one, instead),
     )
+
+
+def meant(view: View, one: Broken) -> str | None:
+    """A library of the environment of the name that nobody's link, made by hand, takes the place of."""
+    if one.owner is not None or one.failure is None or not view.is_own(one.path):
+        return None
+    copies = own_copies(view, one.path.rpartition("/")[2])
+    return next((each for each in copies if each != one.path and view.owners(each) and isinstance(
+        at := view.files.at(each), FileAt) and isinstance(at.elf, ElfObject)), None)
 
 
 def reason(group: Sequence[Broken]) -> str:
@@ -112,18 +123,20 @@ def reason(group: Sequence[Broken]) -> str:
             f"They name files below {folder}, which are not there.")
 
 
-def cure(view: View, one: Broken) -> tuple[str, ...]:
+def cure(view: View, one: Broken, instead: str | None) -> tuple[str, ...]:
     if one.owner is not None:
         return (reinstall(view, one.owner),)
+    if instead is not None:
+        return (shlex.join(("ln", "-sfn", posixpath.relpath(instead, posixpath.dirname(one.path)), one.path)),)
     if one.severity == "note":
         return (shlex.join(("rm", one.path)),)
     return (f"put {one.target} back, or install the package of {one.path} again, as files and not as links",)
 
 
-def why_not(view: View, one: Broken) -> str | None:
+def why_not(view: View, one: Broken, instead: str | None) -> str | None:
     if one.severity == "note":
         return "nothing is broken"
-    if one.owner is None:
+    if one.owner is None and instead is None:
         return "no package is known that has the file"
     return None if view.is_own(one.path) else f"{one.path} lies outside of the environment"
 

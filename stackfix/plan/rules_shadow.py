@@ -11,7 +11,7 @@ from stackfix.inspect.records import FileAt
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.names_paths import is_inside
 
-CODES = frozenset({"SF101", "SF301", "SF302", "SF403", "SF803", "SF804", "SF903", "SF1102"})
+CODES = frozenset({"SF101", "SF301", "SF302", "SF403", "SF801", "SF803", "SF804", "SF903", "SF1102"})
 
 
 def by_removal(view: View, finding: Finding) -> Iterator[Effect]:
@@ -19,5 +19,6 @@ def by_removal(view: View, finding: Finding) -> Iterator[Effect]:
     path = finding.winner
     if finding.code in CODES and path is not None and is_inside(view, path):
         at = view.files.at(path)
-        if isinstance(at, FileAt) and is_nobodys(view, path, at.real_path):
+        is_file = isinstance(at, FileAt) or finding.code == "SF801"       # a link that leads nowhere is no file
+        if is_file and is_nobodys(view, path, getattr(at, "real_path", path)):
             yield Effect(gone=(path,))
