@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 
 SHOWN = 5                       # paths in one line; the rest is counted
@@ -74,7 +76,8 @@ class Unfinished(AnswerIsNo):
         return f"{self.prefix}: {self.detail}"
 
     def next_step(self) -> str | None:
-        return "`stackfix repair` completes it, `stackfix undo` takes it back"
+        prefix = shlex.quote(self.prefix)
+        return f"`stackfix repair --prefix {prefix}` completes it, `stackfix undo --prefix {prefix}` takes it back"
 
 
 class NothingToUndo(AnswerIsNo):
