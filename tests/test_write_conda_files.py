@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +18,10 @@ from stackfix.write.files import plan_files, write_files
 from stackfix.write.foreign import refuse_foreign
 from stackfix.write.records import PlannedFile
 from tests.conda_samples import ARM, COMMAND, X86, pip_part, target
+from tests.judges.command import clean_environment, run
 from tests.lock_samples import NOWHERE, PYTHON, TAG, index_file, lock_of, package, sample_packages, target_lock
 
+ROOT = Path(__file__).resolve().parent.parent
 OTHER = replace(X86, python="3.9")
 SDIST = package("flash-attn", "2.5.8", (index_file("flash-attn", "flash_attn-2.5.8.tar.gz", b"x"),), step=2,
                 requires=("torch",))
@@ -126,6 +130,30 @@ def test_a_second_step_that_is_none_any_more_is_removed(tmp_path: Path) -> None:
         difference.found or "")] == ["requirements-flash-attn.txt"]
     write_files(tmp_path, plan(target()))
     assert not (tmp_path / "requirements-flash-attn.txt").exists()
+
+
+RENDERED = """
+import hashlib
+from tests.conda_samples import ARM, COMMAND, target
+from stackfix.write.conda_files import CONDA_FORMATS, plan_conda
+for file in plan_conda((target(where=ARM), target()), formats=CONDA_FORMATS, name=None, command=COMMAND):
+    print(file.path, hashlib.sha256(file.text.encode()).hexdigest())
+"""
+
+
+def test_another_process_on_another_machine_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Nothing of the hash seed, the folder, the home, the user, the locale or the clock is in a file."""
+    said = set()
+    for seed, machine in (("0", {"HOME": "/nowhere", "USER": "somebody", "LC_ALL": "C", "TZ": "Pacific/Apia"}),
+                          ("1", {"HOME": str(tmp_path), "LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "1"})):
+        done = run([sys.executable, "-c", RENDERED], cwd=ROOT, env=clean_environment(
+            PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT), **machine))
+        assert done.status == 0, done
+        said.add(done.stdout)
+    assert len(said) == 1
+    text = "".join(file.text for file in plan(target(), target(where=ARM)))
+    for word in (str(Path.home()), socket.gethostname(), str(tmp_path)):
+        assert len(word) < 4 or word not in text
 
 
 def test_another_command_is_no_difference_and_anything_else_is(tmp_path: Path) -> None:

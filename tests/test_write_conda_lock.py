@@ -124,7 +124,7 @@ def test_the_header_names_the_targets_the_snapshot_and_each_difference() -> None
     assert header.startswith("#\n# This file is locked by stackfix for cp3")
     assert "2026-10-30, 0123456789ab" in header
     assert "--offline" not in header
-    assert "# differs from the pip lock: cuda 12.4 here, 12.1 there: conda-forge never built it for 12.1\n" in header
+    assert "# differs from the pip lock in cuda: 12.4 here, 12.1 there; conda-forge never built it for 12.1\n" in header
     assert "# second step: requirements-flash-attn.txt\n" in header
     assert all(line.startswith("#") for line in header.splitlines())
 
@@ -206,3 +206,27 @@ def test_a_folder_that_the_user_named_stands_there_and_is_told() -> None:
 def test_dependencies_as_conda_lock_has_them(depends: tuple[str, ...], found: dict[str, str]) -> None:
     assert dependency_map(depends) == found
     assert list(dependency_map(depends)) == sorted(found)
+
+
+def test_conda_lock_finds_it_up_to_date_and_solves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`conda-lock lock --check-input-hash -f environment.yml`, with a conda that is none."""
+    monkeypatch.chdir(tmp_path)
+    lock, _, environments = written(tmp_path, target())
+    (tmp_path / "names.json").write_text("{}", encoding="utf-8")
+    before = lock.read_bytes()
+
+    def ask() -> None:
+        judge.part("conda_lock").make_lock_files(
+            conda=tmp_path / "no-conda", src_files=[environments["linux-64"]], kinds=["lock"], lockfile_path=lock,
+            platform_overrides=["linux-64"], check_input_hash=True, mapping_url=str(tmp_path / "names.json"))
+
+    ask()
+    assert "already locked for ['linux-64']. Skipping solve." in capsys.readouterr().err
+    assert lock.read_bytes() == before
+    environment = environments["linux-64"]
+    other = environment.read_text(encoding="utf-8").replace("numpy=1.10", "numpy=1.11")
+    environment.write_text(other, encoding="utf-8")
+    with pytest.raises(OSError, match="no-conda"):
+        ask()

@@ -38,8 +38,8 @@ def target_notes(target: CondaTarget, *, several: bool) -> Iterator[str]:
         if channel.url.startswith("file:"):
             yield f"# its packages lie in a folder, {comment_text(channel.url)}: it installs only where that folder is"
     for departure in target.departures:
-        yield (f"# differs from the pip lock{of}: {departure.about} {comment_text(departure.conda or 'none')} here, "
-               f"{comment_text(departure.pip or 'none')} there: {comment_text(departure.reason)}")
+        yield (f"# differs from the pip lock{of} in {departure.about}: {comment_text(departure.conda or 'none')} here, "
+               f"{comment_text(departure.pip or 'none')} there; {comment_text(departure.reason)}")
 
 
 def snapshot_text(target: CondaTarget) -> str:
