@@ -29,12 +29,14 @@ def brought(book: NameBook, *records: CondaRecord, cuda: str = "12.1") -> dict[s
 def test_what_records_bring(book: NameBook) -> None:
     records = (
         record("pytorch", "2.3.1", depends=PYTHON), record("matplotlib-base", "3.9.0", depends=PYTHON),
+        record("new_tool", "0.24.0", depends=("python >=3.8",)),
         record("huggingface_hub", "0.24.0", depends=("python >=3.8",)), record("libnvjitlink", "12.1.105"),
         record("nccl", "2.20.5.1"), record("torchtriton", "2.3.1", depends=PYTHON), record("openssl", "3.3.1"),
     )
     assert brought(book, *records) == {
-        "huggingface-hub": ("0.24.0", False), "matplotlib": ("3.9.0", True), "nvidia-nccl-cu12": ("2.20.5", True),
-        "nvidia-nvjitlink-cu12": ("12.1.105", True), "torch": ("2.3.1", True), "triton": ("2.3.1", True),
+        "huggingface-hub": ("0.24.0", True), "matplotlib": ("3.9.0", True), "new-tool": ("0.24.0", False),
+        "nvidia-nccl-cu12": ("2.20.5", True), "nvidia-nvjitlink-cu12": ("12.1.105", True), "torch": ("2.3.1", True),
+        "triton": ("2.3.1", True),
     }
 
 
@@ -56,9 +58,11 @@ def test_cudnn_keeps_its_suffix_in_cuda_13(book: NameBook) -> None:
 
 
 def test_a_project_is_brought_once_and_by_the_package_that_is_known(book: NameBook) -> None:
-    records = (record("matplotlib", "3.9.0", depends=PYTHON), record("matplotlib-base", "3.9.0", depends=PYTHON))
-    (one,) = book.provided(records, "cpu")
-    assert (one.record.name, one.sure) == ("matplotlib-base", True)
+    records = (record("fresh", "3.9.0", depends=PYTHON), record("python-fresh", "3.9.0", depends=PYTHON))
+    assert brought(book, *records) == {"fresh": ("3.9.0", False), "python-fresh": ("3.9.0", False)}
+    both = (record("tzdata", "2024.1", depends=PYTHON), record("python-tzdata", "2024.1", depends=PYTHON))
+    (one,) = book.provided(both, "cpu")
+    assert (one.record.name, one.sure) == ("python-tzdata", True)
 
 
 def test_a_version_that_pip_cannot_compare_is_none(book: NameBook) -> None:
@@ -72,6 +76,7 @@ CHANNEL = {
     "build": (record("build", "0.7.0", depends=PYTHON),),
     "python-build": (record("python-build", "1.2.1", depends=PYTHON),),
     "ruamel.yaml": (record("ruamel.yaml", "0.18", depends=PYTHON),),
+    "new_tool": (record("new_tool", "1.0", depends=PYTHON),),
     "xxhash": (record("xxhash", "0.8.2"),),
     "ninja": (record("ninja", "1.12"),),
     "matplotlib": (record("matplotlib", "3.9.0", depends=PYTHON),),
@@ -84,9 +89,9 @@ CHANNEL = {
 
 
 @pytest.mark.parametrize(("project", "package", "sure"), [
-    ("torch", "pytorch", True), ("build", "python-build", True), ("ruamel-yaml", "ruamel.yaml", False),
-    ("matplotlib", "matplotlib-base", True), ("dask", "dask", False), ("nvidia-nvjitlink-cu12", "libnvjitlink", True),
-    ("Ruamel_YAML", "ruamel.yaml", False),
+    ("torch", "pytorch", True), ("build", "python-build", True), ("ruamel-yaml", "ruamel.yaml", True),
+    ("matplotlib", "matplotlib-base", True), ("dask", "dask", True), ("nvidia-nvjitlink-cu12", "libnvjitlink", True),
+    ("New_Tool", "new_tool", False),
 ])
 def test_the_package_of_a_project(book: NameBook, project: str, package: str, *, sure: bool) -> None:
     found = book.choose(project, lambda name: CHANNEL.get(name, ()), "12.1")
@@ -112,6 +117,7 @@ def test_a_noarch_package_is_python() -> None:
     ('pip = "nvidia-cublas-cu11', 'pip = "-x nvidia-cublas-cu11', "'-x' is not a project name"),
     ('versions = "longer"', 'versions = "shorter"', "'shorter' is none of same, longer"),
     ('"matplotlib-base matplotlib"', '"matplotlib-base"', "'matplotlib-base' names no project"),
+    ('"accelerate",', '"accelerate", "ninja",', "ninja: given twice"),
 ])
 def test_faults_of_the_file_are_named(tmp_path: Path, old: str, new: str, fault: str) -> None:
     folder = Path(shutil.copytree(matrix_directory(), tmp_path / "matrices"))

@@ -47,11 +47,11 @@ class NameBook:
     """The rows of conda_names.toml, looked up from both sides."""
 
     def __init__(self, names: CondaNames) -> None:
-        self._rows = {row.package: row for row in (*names.stack, *names.other)}
+        self._rows = {row.package: row for row in (*names.stack, *names.other, *names.same)}
         self._none = frozenset(names.none)
         self._stack = frozenset(project for row in names.stack for project in row.projects)
         self._by_project: dict[str, list[CondaName]] = {}
-        for row in (*names.stack, *names.other):
+        for row in (*names.stack, *names.same, *names.other):
             for project in row.projects:
                 self._by_project.setdefault(project, []).append(row)
 
@@ -83,12 +83,16 @@ class NameBook:
         """Packages to look for in the channels, the likeliest first; those without a row are guesses."""
         project = normalise(project)
         rows = [row for row in self._by_project.get(project, ()) if project in of_cuda(row.projects, cuda)]
+        rows.sort(key=lambda row: normalise(row.package) != project)
+        own = sum(normalise(row.package) == project for row in rows)
         known = [Package(name=row.package, sure=True, source=row.source) for row in rows]
         guesses = [
             Package(name=name, sure=False, source=GUESS) for name in spellings(project)
             if name not in self._none and name not in self._rows
         ]
-        return tuple([*known, *guesses] if project in self._stack else [*guesses, *known])
+        if project in self._stack:
+            return (*known, *guesses)
+        return (*known[:own], *guesses, *known[own:])
 
     def choose(self, project: str, shelf: Shelf, cuda: str) -> Package | None:
         """The package of `packages` that the channels have for the project; None: they have none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from stackfix.matrix.rows import Origins, Row
 from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 
 FILE = "conda_names.toml"
+_DASHES = re.compile(r"[-_.]+")         # PEP 503
 VERSIONS = ("same", "longer")
 
 
@@ -21,23 +23,24 @@ def load_conda_names(directory: Path | None = None) -> CondaNames:
 
 
 def parse_conda_names(document: dict[str, object], faults: Faults) -> CondaNames:
-    """The three tables in file order; no package may be in two rows."""
+    """The four tables in file order; no package may be in two rows."""
     top = Row(document, "", faults)
     origins = Origins(top, faults)
     stack = tuple(_stack(row, origins) for row in top.rows("stack", name_by="conda"))
     table = top.table("other")
     other = tuple(_other(table, origins, faults))
+    same = tuple(_same(top.table("same"), origins))
     without = top.table("none")
     none = without.several("names", "text")
     origins.of(without)
     without.done()
     top.done()
     seen = set[str]()
-    for package in (*(row.package for row in (*stack, *other)), *none):
+    for package in (*(row.package for row in (*stack, *other, *same)), *none):
         if package in seen:
             faults.add(package, "given twice")
         seen.add(package)
-    return CondaNames(stack=stack, other=other, none=none)
+    return CondaNames(stack=stack, other=other, same=same, none=none)
 
 
 def _stack(row: Row, origins: Origins) -> CondaName:
@@ -60,5 +63,15 @@ def _other(table: Row, origins: Origins, faults: Faults) -> Iterator[CondaName]:
             faults.check(project, "name", f"{table.where} {package}")
         yield CondaName(
             package=package, projects=tuple(projects), versions="same", source=source, confidence=confidence,
+        )
+    table.done()
+
+
+def _same(table: Row, origins: Origins) -> Iterator[CondaName]:
+    source, confidence = origins.of(table)
+    for package in table.several("names", "text"):
+        yield CondaName(
+            package=package, projects=(_DASHES.sub("-", package).lower(),), versions="same", source=source,
+            confidence=confidence,
         )
     table.done()

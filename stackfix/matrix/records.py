@@ -154,7 +154,8 @@ class CondaNames:
     """`matrices/conda_names.toml`: packages whose name is not that of their project. They stand apart from `Matrix`."""
 
     stack: tuple[CondaName, ...]    # of a GPU stack; of several projects the one of its CUDA major is meant
-    other: tuple[CondaName, ...]    # all others
+    other: tuple[CondaName, ...]    # of another name than their project
+    same: tuple[CondaName, ...]     # of the same name, up to dashes
     none: tuple[str, ...]           # packages that hold no metadata of the project whose name they bear
 
 
