@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _LOWER = re.compile(r"(?:>=|==|~=|(?<![<>!=~])=)\s*([0-9][0-9A-Za-z_.!+]*)")
 _BARE = re.compile(r"([0-9][0-9A-Za-z_.!+]*?)(?:\.?\*)?")
@@ -26,6 +27,7 @@ class Line:
         return " ".join(part for part in (self.name, self.version, self.build) if part)
 
 
+@lru_cache(maxsize=65_536)      # a record's lines are looked through once for each difference
 def parse_line(text: str) -> Line:
     """The parts of a dependency line of a record: they are separated by blanks there."""
     parts = text.split()
