@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,12 @@ from stackfix.apply.records import Undone
 from stackfix.apply.transaction import apply_plan
 from stackfix.apply.undo import undo
 from stackfix.apply.wheels import WheelInstaller, find_wheel_installer, requirement
+from stackfix.cli.inspecting import open_view
+from stackfix.cli.repair_planning import asked_of
+from stackfix.cli.repairing import DiskGround, DiskPlaces
 from stackfix.errors import Unreachable
+from stackfix.plan.effect import Laid
+from stackfix.plan.effect_wheel import changes_by
 from stackfix.plan.records import InstallWheel, Plan
 from stackfix.sync.errors import InstallFailed
 from stackfix.sync.interpreter import find_executable, read_interpreter
@@ -97,6 +103,42 @@ def test_a_release_is_replaced_and_comes_back(place: Place, tmp_path: Path) -> N
     assert {path: after[path][:3] for path in content} == content
 
 
+def plugin(folder: Path) -> Path:
+    """A wheel of another project that puts a module into demo's folder."""
+    path, info = folder / "plugin-1.0-py3-none-any.whl", "plugin-1.0.dist-info"
+    files = {"demo/plugins/other.py": "other = 1\n",
+             f"{info}/METADATA": "Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n",
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"]))
+    return path
+
+
+def test_what_another_tool_installs_into_our_folders_stays_and_is_whole(place: Place, tmp_path: Path) -> None:
+    before = tree_of(place.prefix)
+    with serving(WheelServer(*wheel("2.0"))) as server:
+        apply_plan(plan_for(place, server), place.prefix, installer=place.installer(server.url))
+    tool = ((*UV, "pip"), ("--python", place.prefix / "bin/python")) if place.tool == "uv" else (
+        (sys.executable, "-m", "pip", "--python", str(place.prefix / "bin/python")), ("--quiet",))
+    subprocess.run([*tool[0], "install", *tool[1], plugin(tmp_path)], check=True, env=place.environ)
+    undone = undo(place.prefix)
+    assert undone.left == ()        # the folder was there before
+    assert place.says() == "demo 1.0"
+    code = ("import demo.plugins.other, importlib.metadata as m; "
+            "print([str(f) for f in m.files('plugin') if not f.locate().exists()])")
+    told = subprocess.run([place.prefix / "bin/python", "-B", "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+    yes = ("--yes",) if place.tool == "pip" else ()
+    subprocess.run([*tool[0], "uninstall", *tool[1], *yes, "plugin"], check=True, env=place.environ)
+    after = tree_of(place.prefix)
+    folder = f"{SITE}/demo"         # is ours no more, and took in what was there
+    assert {path: facts for path, facts in after.items() if path != folder} == {
+        path: facts for path, facts in before.items() if path != folder}
+    assert after[folder][:4] == before[folder][:4]
+
+
 def test_an_address_is_recorded_as_one_and_may_have_a_local_version(place: Place) -> None:
     before = tree_of(place.prefix)
     with serving(WheelServer(*wheel("2.0", file_version="2.0+cu123"))) as server:
@@ -114,6 +156,35 @@ def test_a_wrong_hash_changes_nothing(place: Place) -> None:
         apply_plan(plan_for(place, server, sha256="1" * 64), place.prefix, installer=place.installer(server.url))
     assert tree_of(place.prefix) == before
     assert place.says() == "demo 1.0"
+
+
+def test_what_a_plan_says_that_changes_is_what_changes(place: Place, tmp_path: Path) -> None:
+    """Also a file of RECORD outside of the site folder, a program, and what the new release has no more."""
+    record = place.prefix / SITE / "demo-1.0.dist-info/RECORD"
+    (place.prefix / "share/extra.txt").write_text("")
+    text = record.read_text() + "../../../share/extra.txt,,\n"
+    record.unlink()         # its bytes may be uv's, too
+    record.write_text(text)
+    name, content = wheel("2.0", padding=9)
+    (tmp_path / name).write_bytes(content)
+    with serving(WheelServer(name, content)) as server:
+        plan = plan_for(place, server)
+        [step] = [each for each in plan.actions[0].steps if isinstance(each, InstallWheel)]
+        asked = asked_of(str(place.prefix), None)
+        with open_view(asked) as view, DiskGround(view, asked.root, lambda _: tmp_path / name) as ground:
+            ground.laid_over(Laid(environment=view.environment, installed=view.installed, files=view.files), step)
+            changes = changes_by(ground.files(step), DiskPlaces(asked.root, view.environment.prefix))
+        before = tree_of(place.prefix)
+        # what is not as it says before or after is refused by apply_plan itself
+        apply_plan(replace(plan, actions=(replace(plan.actions[0], changes=changes),)), place.prefix,
+                   installer=place.installer(server.url))
+    after = tree_of(place.prefix)
+    moved = {str(path) for path in {*before, *after} if before.get(path) != after.get(path)}
+    told = {change.path for change in changes}
+    assert "share/extra.txt" in told
+    assert {path for path in moved if not any(path == each or path.startswith(f"{each}/") for each in told)
+            and not path.startswith(".stackfix") and not Path(place.prefix, path).is_dir()} == set()
+    assert {each for each in told if not any(path == each or path.startswith(f"{each}/") for path in moved)} == set()
 
 
 def test_an_installer_is_heard_only_where_it_fails(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
