@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from stackfix.conda.bounds import lower_bound, parse_line
 from stackfix.conda.builds import as_torch_build, torch_builds, unread_builds
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.query import flash_attn_wheels_for
+from tests.conda_channels import bundled_channels
 from tests.conda_shelf import record, shelf
 
 CASES = {
@@ -55,6 +57,7 @@ def test_every_torch_record_of_the_shelf_is_read_newest_first() -> None:
         ("cpu_mkl_py311hf6aebf0_100", ("__cuda",), "names no CUDA, and it depends on one"),
         ("cuda120_py311hf6aebf0_300", ("python_abi 3.12.*",), "says Python 3.11, and its dependencies 3.12"),
         ("0", (), "has none of the forms that are known"),
+        ("cuda126_mkl_py313_h0123456_300", ("cuda-version >=12.6,<13", "python_abi 3.13.* *_cp313t"), "free-threaded"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_no_build(build: str, depends: tuple[str, ...], reason: str) -> None:
@@ -109,3 +112,14 @@ def test_a_line_keeps_its_build() -> None:
     line = parse_line("libtorch 2.10.0 cuda130_mkl_hfedd1fc_301")
     assert (line.name, line.version, line.build) == ("libtorch", "2.10.0", "cuda130_mkl_hfedd1fc_301")
     assert parse_line("__cuda").version == "*"
+
+
+@pytest.mark.parametrize("platform", ["linux-64", "linux-aarch64"])
+def test_every_torch_build_of_the_bundled_records_is_read(platform: str, tmp_path: Path) -> None:
+    channels = bundled_channels(tmp_path, "conda-forge", "pytorch")
+    records = channels.records(channels.channels, platform, "pytorch")
+    assert len(records) > 20
+    assert unread_builds(records) == ()
+    for torch in torch_builds(records):
+        assert (torch.cuda == "cpu") or torch.cudnn is not None
+        assert torch.cxx11_abi is (not torch.record.build.startswith("py"))

@@ -105,6 +105,8 @@ def _cuda(record: CondaRecord, named: str | None) -> str:
 
 
 def _python(record: CondaRecord, named: str) -> str:
+    if any((line.build or "").endswith("t") for line in lines_for(record.depends, "python_abi")):
+        raise _CannotTell("it is for the free-threaded Python, which this version does not lock for")
     bound = _bound(record, "python_abi") or _bound(record, "python")
     if bound is not None and not (bound == named or bound.startswith(f"{named}.")):
         raise _CannotTell(f"its build string says Python {named}, and its dependencies {bound}")
