@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.cli.common import CommonOptions
+from stackfix.cli.lock_kept import Kept, kept_pins
+from stackfix.cli.options import LockOptions
 from stackfix.write.conda_files import plan_conda
 from stackfix.write.pylock import render_pylock
 from stackfix.write.requirements import render_requirements, requirements_entries
@@ -66,6 +69,31 @@ def test_alone_a_pin_and_its_hash_that_disagree_are_both_told(older: World, say:
     path.write_text(f"{before}{OLD} \\\n    --hash=sha256:{'0' * 8}{after[8:]}", encoding="utf-8")
     number = int(line_of("requirements.txt", OLD).partition(":")[2])
     assert places(say, *alone) == [f"requirements.txt:{number}", f"requirements.txt:{number + 1}"]
+
+
+CONDA = (record("pytorch", "2.3.1", "0"), record("libcublas", "12.1", "0"), record("numpy", "1.26.4", "0"))
+
+
+@pytest.mark.parametrize(("renewed", "kept"), [
+    ((), {"pytorch", "libcublas", "numpy", "a-server", "b-client", "flash-attn"}),
+    (("torch",), {"libcublas", "numpy", "a-server", "b-client", "flash-attn"}),
+    (("nvidia-cublas-cu12", "Flash_Attn"), {"pytorch", "numpy", "a-server", "b-client"}),
+    (("libcublas", "numpy"), {"pytorch", "a-server", "b-client", "flash-attn"}),
+    (("scipy",), {"pytorch", "libcublas", "numpy", "a-server", "b-client", "flash-attn"}),
+])
+def test_a_package_is_renewed_by_the_name_of_its_project_too(
+    renewed: tuple[str, ...], kept: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    for file in plan_conda((target(records=CONDA),), formats=("conda-lock",), name=None, command=COMMAND):
+        (tmp_path / file.path).write_text(file.text, encoding="utf-8")
+    common = CommonOptions(as_json=False, quiet=False, verbose=0, offline=True, cache_dir=tmp_path)
+    found = kept_pins(LockOptions(upgrade_packages=renewed), tmp_path, common)
+    assert {name for name, _ in found.pip} | {name for _, name in found.conda} == kept
+    told = capsys.readouterr().err
+    assert [name for name in renewed if f"--upgrade-package {name}: the existing lock does not pin it" in told] == [
+        name for name in renewed if name == "scipy"]
+    assert kept_pins(LockOptions(formats=("requirements",)), tmp_path, common) == Kept()
+    assert kept_pins(LockOptions(upgrade=True), tmp_path, common) == Kept()
 
 
 def test_what_another_request_changes_is_no_contradiction(older: World, say: Say) -> None:

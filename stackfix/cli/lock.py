@@ -12,10 +12,10 @@ import click
 from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.errors import InStack
 from stackfix.cli.options import LockOptions, lock_options
-from stackfix.errors import BadInput, StackfixError
+from stackfix.errors import StackfixError
 
 if TYPE_CHECKING:
-    from stackfix.cli.lock_check import Kept
+    from stackfix.cli.lock_kept import Kept
     from stackfix.resolve.records import Lock
     from stackfix.write.records import Difference, PlannedFile
 
@@ -72,6 +72,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     """
     from stackfix.cli.command_line import header_arguments, join_command
     from stackfix.cli.lock_check import check_lock
+    from stackfix.cli.lock_kept import kept_pins
     from stackfix.cli.request import read_request
     from stackfix.cli.wiring import decide_lock
     from stackfix.write.files import check_formats, likely_names, plan_files, refuse_places, write_files
@@ -98,34 +99,6 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
         lock, files = decide(kept)
         write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
-
-
-def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> Kept:
-    """Pins of the existing lock, without those that are to be renewed. Raises BadInput for what names no project."""
-    from stackfix.cli.lock_check import Kept
-    from stackfix.request.names import is_name, normalise
-    from stackfix.write.conda_read import read_kept_conda
-    from stackfix.write.files import CONDA_FORMATS, check_formats
-    from stackfix.write.read import read_kept_pins
-
-    for name in options.upgrade_packages:
-        if not is_name(name):
-            raise BadInput(f"--upgrade-package {name}", "is not the name of a project",
-                           "name one alone; a version is asked for with --with")
-    if options.upgrade:
-        return Kept()
-    pip = read_kept_pins(directory, options.name)
-    conda: tuple[tuple[str, str], ...] = ()
-    if set(check_formats(options.formats)) & set(CONDA_FORMATS):
-        conda, beside = read_kept_conda(directory, options.name)
-        pip = pip or beside
-    known = {name for name, _ in pip} | {name for _, name in conda}
-    for name in options.upgrade_packages if not common.quiet else ():
-        if normalise(name) not in known and name not in known:
-            click.echo(f"note: --upgrade-package {name}: the existing lock does not pin it", err=True)
-    renewed = {spelled for name in options.upgrade_packages for spelled in (normalise(name), name)}
-    return Kept(pip=tuple(pin for pin in pip if pin[0] not in renewed),
-                conda=tuple(pin for pin in conda if pin[1] not in renewed))
 
 
 def show(outcomes: list[Outcome], common: CommonOptions) -> None:

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stackfix.cli.lock_kept import Kept
     from stackfix.resolve.records import Lock
     from stackfix.write.records import Difference, PlannedFile
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a new lock keeps of the old one while it fits."""
-
-    pip: tuple[tuple[str, str], ...] = ()       # (name, version)
-    conda: tuple[tuple[str, str], ...] = ()     # (address, name)
-
-    def without(self, doubtful: Mapping[tuple[str, str], str | None]) -> Kept:
-        """The same with other pins, or none, for these (manager, name)."""
-        pip = {pin for pin in self.pip if ("pip", pin[0]) not in doubtful}
-        conda = {pin for pin in self.conda if ("conda", pin[1]) not in doubtful}
-        for (manager, name), pin in doubtful.items():
-            if pin is not None:
-                (pip if manager == "pip" else conda).add((name, pin) if manager == "pip" else (pin, name))
-        return Kept(pip=tuple(sorted(pip)), conda=tuple(sorted(conda)))
-
 
 Decided = tuple["Lock", tuple["PlannedFile", ...]]
 
