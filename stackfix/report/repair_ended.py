@@ -87,8 +87,8 @@ def undone_lines(undone: Sequence[Undone], manner: Manner) -> Iterator[str]:
         yield from (f"  {printable(action)}" for action in each.actions)
         yield from paths("removed", each.removed, manner)
         yield from paths("restored", each.restored, manner)
-        yield from (printable(f"  gone       {path}, since the repair") for path in each.gone)
-        yield from (printable(f"  left       {path}, with what others have put there") for path in each.left)
+        yield from paths("gone", [f"{path}, since the repair" for path in each.gone], manner)
+        yield from paths("left", [f"{path}, with what others have put there" for path in each.left], manner)
         yield from kept_lines(each.prefix, each.kept)
 
 
