@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.apply.errors import ExternallyManaged, NotOurs
+from stackfix.apply import preflight
+from stackfix.apply.errors import ExternallyManaged, NoSpace, NotOurs
 from stackfix.cli.command_shown import command_for
 from stackfix.cli.repair_rights import DiskRights
+from stackfix.plan.records import Action, Plan, WriteFile
 from tests.cli_world import World
 from tests.real_environments.scenarios import NVJITLINK_FILE
 from tests.real_environments.standins import write_wheels
@@ -181,6 +183,16 @@ def test_files_behind_a_link_are_not_offered_to_be_replaced(damaged: Bench, inde
     assert dry.stdout == real.stdout
     assert "no change that may be made would cure any" in dry.stdout
     assert damaged.tree() == before
+
+
+def test_a_disk_without_room_is_told_while_it_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = WriteFile(path="a", text="")
+    plan = Plan(prefix=str(tmp_path), left=(), actions=(Action(
+        id="relink-1", kind="relink", summary="…", cures=(), steps=(step,), changes=()),))
+    rights = DiskRights(str(tmp_path), break_system=False)
+    assert rights.why_not(plan) is None
+    monkeypatch.setattr(preflight, "ROOM", 1 << 60)
+    assert isinstance(rights.why_not(plan), NoSpace)
 
 
 def test_a_python_of_the_system_is_refused_unless_told_otherwise(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stackfix.apply.managed import must_be_ours
-from stackfix.apply.preflight import check_access, check_plan
+from stackfix.apply.preflight import check_access, check_plan, check_room
 from stackfix.apply.transaction import made_before, readable
 from stackfix.apply.tree import Tree
 from stackfix.errors import StackfixError
@@ -22,12 +22,13 @@ class DiskRights:
         self.refused = self._whole(break_system=break_system)
 
     def why_not(self, plan: Plan) -> StackfixError | None:
-        """What would stop this plan: a link that leads out, a folder or file that is not ours to change."""
+        """What would stop this plan: a link that leads out, a folder or file that is not ours to change, no room."""
         try:
             with Tree(self._prefix) as tree, readable(tree):
                 check_plan(plan, tree)
                 if self.refused is None:
                     check_access(plan, tree, made_before(tree))
+                    check_room(plan, tree)
         except StackfixError as error:
             return error
         return None
