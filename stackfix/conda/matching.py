@@ -29,7 +29,7 @@ def _admits(line: str, name: str, version: str, build: str, number: int) -> bool
         record = PackageRecord(
             name=name, version=version, build=BuildString(build), build_number=number, subdir="noarch")
         return bool(MatchSpec(line).matches(record))
-    except (InvalidMatchSpecError, InvalidPackageNameError, InvalidVersionError):
+    except (InvalidMatchSpecError, InvalidPackageNameError, InvalidVersionError, ValueError):   # the last: of a build
         return None
     except BaseException as error:      # a panic of the library's native part is no Exception
         if type(error).__name__ == "PanicException":
