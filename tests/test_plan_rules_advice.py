@@ -200,6 +200,22 @@ def test_a_namespace_is_nothing_that_a_hook_could_listen_to(tmp_path: Path) -> N
     assert (kinds(plan), cured(plan)) == (("write-activation",), ["SF101"])
 
 
+def test_no_hook_listens_to_a_folder_that_is_only_a_name(tmp_path: Path) -> None:
+    """Nothing of it is ever executed; beside a package that is, a hook alone would cure half of it."""
+    needed = lib(offers=("old@libneeded.so.1", "new@libneeded.so.1"))
+    world = World(tmp_path / "machine").wheel("needed", "2", {"needed/lib/libneeded.so.1": needed})
+    for name in ("only_a_name", "real"):
+        world.wheel(name.replace("_", "-"), "1", linked({f"{name}/_C.cpython-311-x86_64-linux-gnu.so": lib(
+            needs=("libneeded.so.1",), wants=("new@libneeded.so.1",), runpath="$ORIGIN/../needed/lib")}))
+    world.library("/opt/old/libneeded.so.1", lib(offers=("old@libneeded.so.1",))).environ(LD_LIBRARY_PATH="/opt/old")
+    whole(world).remove("only_a_name/__init__.py")
+    assert kinds(plan_of(world)) == ("write-activation",)
+    world.write(f"{world.site}/only_a_name/__init__.py", "")
+    plan = plan_of(world)
+    assert kinds(plan) == ("preload-hook",)
+    assert "only_a_name, real" in plan.actions[0].summary
+
+
 # --- commands of cures ---
 
 

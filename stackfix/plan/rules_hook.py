@@ -29,10 +29,14 @@ def by_hook(view: View, finding: Finding) -> Iterator[Effect]:
 
 
 def hooked(view: View, hooks: Collection[Hooked]) -> Iterator[Effect]:
-    """The hook with these libraries, where one site folder holds all of them and it can listen to the packages."""
-    heard = all(each.module.isidentifier() for each in hooks)
-    if hooks and heard and hook_site(view, [each.library for each in hooks]) is not None:
-        yield Effect(hooks=tuple(sorted(hooks)))
+    """The hook with these libraries, where one site folder holds all of them.
+
+    It listens to packages that are executed, and to no other: a folder without code, as jax_plugins, is only a name.
+    What is left without it shows in the simulation.
+    """
+    heard = sorted(each for each in hooks if each.module.isidentifier())
+    if heard and hook_site(view, [each.library for each in heard]) is not None:
+        yield Effect(hooks=tuple(heard))
 
 
 def for_kernels(view: View, modules: Modules) -> Collection[Hooked]:
