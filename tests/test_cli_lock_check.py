@@ -120,6 +120,20 @@ def test_every_pin_is_stated_by_every_file_that_holds_it(tmp_path: Path) -> None
     assert read_stated(tmp_path, ["environment.yml", "nowhere.txt"]) == ()
 
 
+@pytest.mark.parametrize("kind", ["conda-lock", "pixi"])
+def test_a_pin_of_pip_in_a_conda_file_is_stated_too(kind: str, tmp_path: Path) -> None:
+    one = target(records=())
+    lock = replace(lock_of(), conda=(one,))
+    for file in plan_conda((one,), formats=(kind,), name=None, command=COMMAND):
+        (tmp_path / file.path).write_text(file.text.replace("'1.10'", "'1.11'"), encoding="utf-8")
+        stated = [each for each in read_stated(tmp_path, [file.path]) if each.manager == "pip"]
+    assert {(each.name, each.pin) for each in stated} == {
+        ("a-server", "1.11"), ("b-client", "12"), ("flash-attn", "2.5.8")}
+    server = replace(one.pip[0], version="1.11", files=(replace(one.pip[0].files[0], sha256="0" * 64),))
+    changed = replace(lock, conda=(replace(one, pip=(server, *one.pip[1:])),))
+    assert contradicted(changed, stated) == {("pip", "a-server"): ()}
+
+
 def test_an_address_that_its_hashes_contradict_is_not_kept(tmp_path: Path) -> None:
     right, other = record("a", "1", "0"), record("a", "1", "1")
     wrong = replace(right, url=other.url, build="1", file_name=other.file_name)

@@ -52,6 +52,10 @@ def stated_of(path: Path) -> Iterator[Stated]:
                 if pin.url is not None:
                     hashes = frozenset(digest for digest in (pin.md5, pin.sha256) if digest)
                     yield Stated(manager="conda", name=pin.name, pin=pin.url, hashes=hashes)
+            for other in environment.pip:
+                if other.version is not None:
+                    hashes = frozenset((other.sha256,) if other.sha256 else ())
+                    yield Stated(manager="pip", name=other.name, pin=other.version, hashes=hashes)
 
 
 def requirements_stated(text: str) -> Iterator[Stated]:
