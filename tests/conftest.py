@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.cli_world import CONDARC, Say, World, settle, speaker
 from tests.judges.pages import Pages
-from tests.judges.table import VERDICTS, render_table
+from tests.judges.table import STACKS, VERDICTS, render_rows, render_table
 from tests.replay.index import ADVERTISED, UNADVERTISED
 from tests.replay.live import LiveIndex
 from tests.replay.server import ReplayServer
@@ -30,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "(kept in STACKFIX_RECORDINGS, else in this run's temporary folder)",
     )
     config.stash[VERDICTS] = []
+    config.stash[STACKS] = []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -38,6 +39,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if verdicts:
         terminalreporter.section("judged locks")
         for line in render_table(verdicts):
+            terminalreporter.write_line(line)
+    stacks = config.stash[STACKS]
+    if stacks:
+        terminalreporter.section("stacks from conda channels")
+        for line in render_rows(stacks):
             terminalreporter.write_line(line)
 
 

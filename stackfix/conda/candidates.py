@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from stackfix.conda.builds import PYTORCH, torch_builds
 from stackfix.conda.records import Channel, Channels, CondaTorch
 from stackfix.matrix.query import CPU
 from stackfix.resolve.pep508 import parse_version
 
+_READ: WeakKeyDictionary[Channels, dict[tuple[str, str], tuple[CondaTorch, ...]]] = WeakKeyDictionary()
 TORCH_CHANNELS = ("pytorch", "nvidia")      # beside the default channel: the second has the CUDA of the first's builds
 
 
@@ -59,6 +60,15 @@ def searched(channels: Channels) -> tuple[Channel, ...]:
     return tuple(dict.fromkeys((*channels.channels, *extra)))
 
 
+def builds_of(channels: Channels, channel: Channel, platform: str) -> tuple[CondaTorch, ...]:
+    """The torch builds of one channel, each record read once: a search asks for them again and again."""
+    known = _READ.setdefault(channels, {})
+    key = channel.url, platform
+    if key not in known:
+        known[key] = torch_builds(channels.records((channel,), platform, PYTORCH))
+    return known[key]
+
+
 def choices(
     channels: Channels, *, platform: str, python: str, version: str | None = None, cuda: str | None = None,
 ) -> tuple[Choice, ...]:
@@ -70,7 +80,7 @@ def choices(
     found: dict[tuple[str, str, str], Choice] = {}
     places = searched(channels)
     for place, channel in enumerate(places):
-        for torch in torch_builds(channels.records((channel,), platform, PYTORCH)):
+        for torch in builds_of(channels, channel, platform):
             if torch.python != python or (wanted is not None and parse_version(torch.record.version) != wanted):
                 continue
             if cuda is None or _same_kind(cuda, torch.cuda):
@@ -112,10 +122,3 @@ def _without_hiding(channels: Channels, own: Channel, platform: str) -> tuple[Ch
         if not before or not channels.records((one,), platform, PYTORCH):
             kept.append(one)
     return tuple(kept)
-
-
-def listed_releases(channels: Channels, platform: str) -> Iterator[tuple[str, str, str]]:
-    """(release, CUDA, Python) of every build that the channels have."""
-    for channel in searched(channels):
-        for torch in torch_builds(channels.records((channel,), platform, PYTORCH)):
-            yield torch.record.version, torch.cuda, torch.python

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from stackfix.conda.builds import PYTORCH, as_torch_build, torch_builds
-from stackfix.conda.candidates import choices, searched
+from stackfix.conda.builds import as_torch_build
+from stackfix.conda.candidates import builds_of, choices, searched
 from stackfix.conda.decide_flash import flash_releases
 from stackfix.conda.layouts import Lacking, Scene
 from stackfix.conda.partner import CondaPartner, CondaSide, hold_target
@@ -79,7 +79,7 @@ def _stacks(
     pythons: dict[tuple[Version, str], dict[str, set[str]]] = {}
     builds: dict[tuple[Version, str], dict[str, TorchBuild]] = {}
     for platform in question.request.platforms:
-        for torch in torch_builds(channels.records(searched(channels), platform, PYTORCH)):
+        for torch in (one for channel in searched(channels) for one in builds_of(channels, channel, platform)):
             build = as_torch_build(torch, evidence.matrix)
             key = Version(build.version), torch.cuda
             pythons.setdefault(key, {}).setdefault(platform, set()).add(torch.python)

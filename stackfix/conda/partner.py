@@ -10,7 +10,7 @@ from stackfix.conda.candidates import Choice, choices, searched
 from stackfix.conda.consistent import departures
 from stackfix.conda.layouts import Lacking, Plan, Scene, mixed_plan, plans_for
 from stackfix.conda.names import NameBook
-from stackfix.conda.partner_quick import conflict_with_torch
+from stackfix.conda.partner_quick import plain_conflict
 from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of
 from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
 from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, CondaTorch, Spec, VirtualPackage
@@ -163,7 +163,7 @@ def _try(
 ) -> Found | Missed:
     """The plan solved; in layout mixed with ever more left to pip, where the channels have it for another torch."""
     while True:
-        known = conflict_with_torch(scene, plan)
+        known = plain_conflict(scene, plan)
         found = try_plan(scene, plan, solves, virtual, around) if known is None else Missed(
             plan=plan, wishes=plan.wishes, conflict=known)
         if isinstance(found, Found) or plan.layout != "mixed" or plan.choice is None or found.conflict is None:

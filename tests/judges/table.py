@@ -19,6 +19,7 @@ class Verdict:
 
 
 VERDICTS = pytest.StashKey[list[Verdict]]()
+STACKS = pytest.StashKey[list[tuple[str, ...]]]()       # what was locked from conda channels: a row of words each
 
 
 def render_table(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -43,3 +44,10 @@ def _cell(complaint: str | None) -> str:
     if complaint is None:
         return "-"
     return "refuses" if complaint else "accepts"
+
+
+def render_rows(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The rows with their columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{word:{width}}" for word, width in zip(row, widths, strict=True)).rstrip()
