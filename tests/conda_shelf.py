@@ -7,9 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+from hypothesis import strategies as st
+
 from stackfix.conda.records import CondaRecord
 
 FILE = Path(__file__).parent / "conda_records.json"
+# What a hostile channel may write where a version, a build string or a dependency is expected.
+ODD = st.text(st.sampled_from(list("0123456789.,|*=<>!~()[]{}_+-abc cuda_py311hx\t\n\0é")), max_size=30)
 
 
 @cache

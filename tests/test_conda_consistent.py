@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stackfix.conda.consistent import RULES, departures
 from stackfix.conda.names import Shelf
 from stackfix.conda.records import CondaRecord, CondaTarget, Departure, Snapshot, Spec
 from stackfix.resolve.records import TargetLock
-from tests.conda_shelf import record, shelf
+from tests.conda_shelf import ODD, record, shelf
 from tests.conda_sides import (
     BOOK,
     FORGE,
@@ -235,6 +237,18 @@ def test_a_package_with_a_part_more_is_the_same_release() -> None:
     assert "nccl" not in {one.about for one in between(conda_lock(record("nccl", "2.20.5.1")))}
     one = told(conda_lock(record("nccl", "2.21.5.1")), "nccl")
     assert (one.pip, one.conda) == ("2.20.5", "2.21.5")
+
+
+@given(place=st.integers(0, 6), version=ODD, depends=st.lists(ODD, max_size=2).map(tuple))
+def test_hostile_records_are_compared_without_a_fault(place: int, version: str, depends: tuple[str, ...]) -> None:
+    conda = conda_lock(record("transformers", "4.40.0", depends=("python",)))
+    records = list(conda.records)
+    records[place] = replace(records[place], version=version, depends=(*depends, *records[place].depends))
+    odd = replace(conda, records=tuple(records))
+    for pip in (None, pip_lock(package("transformers", "4.40.0", by="--with transformers"))):
+        for one in departures(pip, odd, MATRIX, BOOK, shelf=lambda _: tuple(records)):
+            assert one.reason
+            assert one.source
 
 
 def test_the_conda_side_alone_is_held_against_the_rules_that_need_no_other() -> None:

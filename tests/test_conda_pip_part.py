@@ -198,6 +198,7 @@ def test_a_version_that_pip_cannot_compare_satisfies_only_what_asks_for_any() ->
     odd = python_record("numpy", "1.0_x")
     assert Part(asked("numpy"), TORCH, odd).packages == {}
     assert isinstance(Part(asked("numpy>=1"), TORCH, odd).found, Clash)
+    assert Part(asked("transformers"), TORCH, python_record("transformers", "4.40_x")).packages == {}
 
 
 def test_the_nvjitlink_floor_holds_for_libraries_of_channels() -> None:

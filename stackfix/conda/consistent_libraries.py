@@ -73,7 +73,7 @@ def nvjitlink(pair: Pair) -> Iterator[Departure]:
 def _floors(pair: Pair, side: Side, *, conda: bool) -> Iterator[Departure]:
     book = pair.books.nvidia if pair.books is not None else None
     for package, version in sorted(side.versions.items()):
-        if not package.startswith("nvidia-"):
+        if not package.startswith("nvidia-") or parse_version(version) is None:
             continue
         for limit in limits_of(pair.matrix, book, package, version):
             if not normalise(limit.name).startswith(NVJITLINK):

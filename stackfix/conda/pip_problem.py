@@ -101,10 +101,8 @@ def given_candidate(one: Provided) -> Candidate:
         requires_python=None, yanked=None, size=record.size, upload_time=None, core_metadata=None,
         index=record.channel,
     )
-    version = parse_version(one.version) if one.version is not None else None
-    return Candidate(
-        name=one.project, extra=None, version=version or UNCOMPARED, text=one.version or record.version, files=(file,),
-    )
+    version = (parse_version(one.version) if one.version is not None else None) or UNCOMPARED
+    return Candidate(name=one.project, extra=None, version=version, text=str(version), files=(file,))
 
 
 def _no_other(one: Provided) -> Exclusion:
