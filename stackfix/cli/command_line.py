@@ -39,9 +39,18 @@ def request_arguments(request: StackRequest) -> list[str]:
         add("--gpu-arch", arch)
     add("--exclude-newer", request.exclude_newer)
     for channel in request.channels:
-        add("--channel", channel)
+        add("--channel", shown_channel(channel))
     add("--layout", request.layout)
     return arguments
+
+
+def shown_channel(text: str) -> str:
+    """The channel as it may be shown: without a login and without a token."""
+    if "://" not in text:
+        return text
+    from stackfix.sources.conda_names import public_address
+
+    return public_address(text)
 
 
 def header_arguments(asked: LockOptions, request: StackRequest, name: str | None) -> list[str]:

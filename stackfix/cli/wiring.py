@@ -61,18 +61,20 @@ def decide_lock(
         Bars(shown=not (common.quiet or common.as_json)) as bars,
         PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index) as index,
     ):
-        index.prefetch_pages(expected_projects(request.stack, directory))
+        from stackfix.write.files import PIP_FORMATS
+
+        wheels = bool(set(formats) & set(PIP_FORMATS))
+        if wheels:
+            index.prefetch_pages(expected_projects(request.stack, directory))
         # the index answers while the rest is imported and loaded
         from stackfix.cli.wiring_conda import solver_for
         from stackfix.matrix.load import load_matrix
         from stackfix.resolve.decide import decide
-        from stackfix.write.files import PIP_FORMATS
 
         matrix = load_matrix(directory)
         with closing(
             open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
         ) as releases:
-            wheels = bool(set(formats) & set(PIP_FORMATS))
             lock = decide(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
                 books=symbol_books(directory), solver=solver_for(formats, matrix, directory, common, kept_conda),
