@@ -18,6 +18,7 @@ from stackfix.write.environment import render_environment
 from stackfix.write.explicit import render_explicit
 from tests.conda_samples import ARM, COMMAND, FORGE, SNAPSHOT, TORCH, record, target
 from tests.judges import conda_lock as judge
+from tests.judges import conda_rattler
 
 
 def document(*targets: CondaTarget, **more: Any) -> Any:
@@ -230,3 +231,11 @@ def test_conda_lock_finds_it_up_to_date_and_solves_nothing(
     environment.write_text(other, encoding="utf-8")
     with pytest.raises(OSError, match="no-conda"):
         ask()
+
+
+def test_rattler_reads_it_too(tmp_path: Path) -> None:
+    lock, _, _ = written(tmp_path, target(), target(where=ARM))
+    assert list(conda_rattler.conda_lock_complaints(lock)) == []
+    text = lock.read_text(encoding="utf-8")
+    lock.write_text(text.replace("url: https://channels", "url: HTTPS://channels", 1), encoding="utf-8")
+    assert len(list(conda_rattler.conda_lock_complaints(lock))) == 1

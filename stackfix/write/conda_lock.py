@@ -101,9 +101,10 @@ def pip_entry(package: LockedPackage, platform: str) -> dict[str, Yaml]:
     """One package of pip: the file that pip picks for the target.
 
     `source` is left out on purpose, also for one given by URL: where it stands, conda-lock's rendering drops the hash.
+    No version of a dependency is an empty one: conda-lock's own `*` is more than rattler reads.
     """
     file = package.files[0]
-    requires = dict.fromkeys(sorted(set(package.requires) - {package.name}), "*")
+    requires = dict.fromkeys(sorted(set(package.requires) - {package.name}), "")
     return entry(package.name, package.version, "pip", platform, dependencies=requires, url=locked_url(file.url),
                  hashes={"sha256": locked_sha256(file)})
 

@@ -36,6 +36,7 @@ def verdicts(judged: Judged, scratch: Path) -> dict[str, str]:
                      for line in conda_rattler.solve_complaints(
                          conda_rattler.pins_of(path), judged.channels, platform=platform,
                          virtual=judged.virtual[platform], priority=judged.priority)],
-        "rattler reads": [*conda_rattler.pixi_complaints(judged.pixi, scratch)] if judged.pixi else [],
+        "rattler reads": [*conda_rattler.conda_lock_complaints(judged.lock),
+                          *(conda_rattler.pixi_complaints(judged.pixi, scratch) if judged.pixi else ())],
     }
     return {judge: "\n".join(lines) for judge, lines in said.items()}

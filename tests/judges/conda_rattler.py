@@ -25,6 +25,27 @@ def pixi_complaints(lock: Path, scratch: Path) -> Iterator[str]:
             yield f"{key}: {first_difference(ours.get(key), theirs.get(key))}"
 
 
+def conda_lock_complaints(lock: Path) -> Iterator[str]:
+    """Where py-rattler, which reads conda-lock.yml as the oldest of its own formats, reads other than stands there."""
+    read = {
+        **{("conda", platform, name): (record.url, record.sha256, sorted(line.replace(" ==", " ")
+                                                                         for line in record.depends))
+           for (_, platform), records in pixi_records(lock).items() for name, record in records.items()},
+        **{("pip", platform, name): (package.location, package.hashes and package.hashes.sha256,
+                                     sorted(line.partition(" ")[0] for line in package.requires_dist))
+           for (_, platform), packages in pixi_pypi(lock).items() for name, package in packages.items()},
+    }
+    for entry in yaml.load(lock.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["package"]:
+        named = {name: "" if entry["manager"] == "pip" else rest for name, rest in entry["dependencies"].items()}
+        stated = (entry["url"], bytes.fromhex(entry["hash"]["sha256"]) if "sha256" in entry["hash"] else None,
+                  sorted(f"{name} {rest}".strip().replace(" ==", " ") for name, rest in named.items()))
+        found = read.pop((entry["manager"], entry["platform"], entry["name"]), None)
+        if found != stated:
+            yield f"{entry['name']}: rattler reads {found}, it is {stated}"
+    for left in read:
+        yield f"rattler reads {left}, which is not there"
+
+
 def first_difference(one: Any, other: Any) -> str:
     """Where two documents part."""
     if isinstance(one, dict) and isinstance(other, dict):
