@@ -9,6 +9,7 @@ import errno
 import os
 import random
 import shutil
+import stat
 import sys
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.apply import syscalls
 from stackfix.apply.errors import Busy, Drifted, Unfinished
 from stackfix.apply.pending import complete, pending, take_back
 from stackfix.apply.transaction import apply_plan
@@ -171,6 +173,29 @@ def test_a_kill_at_any_call_of_an_undo_beside_others_is_undone_to_its_end(folder
             undo(world.prefix)
         assert outside(world) == wanted, call
         assert not (world.prefix / ".stackfix").exists()
+
+
+def test_a_kill_where_folders_cannot_be_renamed_keeps_modes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As overlayfs does with a folder of an image's layer: it is moved name by name, and may be in both places."""
+    real = syscalls.rename
+
+    def refuse(old: str, new: str, *, old_folder: int, new_folder: int) -> None:
+        if old in {"stale", "deep", "demo"} and stat.S_ISDIR(os.stat(old, dir_fd=old_folder).st_mode):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), old)
+        real(old, new, old_folder=old_folder, new_folder=new_folder)
+
+    monkeypatch.setattr(syscalls, "rename", refuse)
+    calls = calls_of(lambda: apply(fresh(folder))).total()
+    for call in range(1, calls + 1, STRIDE):
+        world = fresh(folder)
+        before = outside(world)
+        run_killed_before(call, partial(apply, world))
+        run_killed_before(call % 60 + 1, partial(take_back, world.prefix))
+        if pending(world.prefix) is not None:
+            take_back(world.prefix)
+        if transactions(world.prefix):
+            undo(world.prefix)
+        assert outside(world) == before, call
 
 
 def test_one_call_that_fails_anywhere_leaves_a_whole_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

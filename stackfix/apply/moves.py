@@ -31,7 +31,8 @@ def move(tree: Tree, source: str, destination: str, *, merge: bool, expand: Tell
             else:
                 return
             expand()
-            syscalls.make_folder(names[1], folder=new, mode=0o700)
+            mode = os.stat(names[0], dir_fd=old, follow_symlinks=False).st_mode & 0o777
+            syscalls.make_folder_as(names[1], folder=new, mode=mode)    # at once: a kill leaves it in both places
     move_names(tree, source, destination)
 
 

@@ -119,6 +119,15 @@ def make_folder(name: str, *, folder: int, mode: int = 0o777) -> None:
     os.mkdir(name, mode, dir_fd=folder)
 
 
+def make_folder_as(name: str, *, folder: int, mode: int) -> None:
+    """A folder with this very mode, from its first moment on: the umask is that of the whole process, for as long."""
+    before = os.umask(0)
+    try:
+        make_folder(name, folder=folder, mode=mode)
+    finally:
+        os.umask(before)
+
+
 def remove_folder(name: str, *, folder: int) -> None:
     tell("rmdir")
     os.rmdir(name, dir_fd=folder)
