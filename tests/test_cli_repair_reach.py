@@ -146,6 +146,9 @@ def test_a_folder_of_somebody_else_is_told_before_anything_is_asked(bench: Bench
     assert dry.stdout == real.stdout
     assert "preload-hook: " in dry.stdout
     assert f"stackfix run --prefix {bench.prefix} -- CMD" in dry.stderr
+    assert "\nexport PYTHONPATH=" in dry.stdout
+    folder = bench.say("repair", "--method", "preload", "--dry-run", "--json").json["preload_folder"]
+    assert f"{bench.made.site}/{NVJITLINK_FILE}" in folder
     assert bench.tree() == before
     other = bench.say("repair", "--dry-run", "--json").json         # another means that needs no such folder
     assert [each["kind"] for each in other["plan"]["actions"]] == ["write-activation"]

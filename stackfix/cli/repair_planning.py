@@ -27,6 +27,7 @@ from stackfix.inspect.environment_find import find_environment
 from stackfix.inspect.places import Root
 from stackfix.plan.effect_installed import LOADER
 from stackfix.plan.hook_folder import folder_commands
+from stackfix.plan.install_choice import NoChoices
 from stackfix.plan.planner import make_plan
 from stackfix.plan.records import InstallWheel, Plan, WriteFile
 from stackfix.report.repair_records import Refusal
@@ -45,6 +46,7 @@ class Planned:
     fetch: Fetch                    # of a wheel's file onto our disk
     refused: StackfixError | None = None    # why nothing at all may be changed in this environment
     pins: Pins | None = None        # the lockfile that the plan goes toward
+    folder: str | None = None       # commands for a preload folder elsewhere, where rights stand against a cure here
 
     @property
     def prefix(self) -> str:
@@ -64,7 +66,7 @@ class Planned:
         if self.refused is None or not self.has_steps:
             return None
         return Refusal(code=self.refused.reference, message=self.refused.what(), hint=self.refused.next_step(),
-                       command=preload_folder(self.plan))
+                       command=self.folder)
 
     def text(self, path: str) -> str | None:
         """What a file of the environment says; None where there is none."""
@@ -120,8 +122,13 @@ def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[
         pins = None if lock is None else read_pins(lock, view, command_for(prefix, "sync"))
         diagnosis = diagnose(view)
         rights = DiskRights(prefix, break_system=break_system)
-        plan = make_plan(view, diagnosis, ground=ground, places=DiskPlaces(asked.root, prefix),
+        places = DiskPlaces(asked.root, prefix)
+        plan = make_plan(view, diagnosis, ground=ground, places=places,
                          resolve=choices if pins is None else LockedChoices(choices, view, pins),
                          method=method, kernels=kernels, rights=rights)
+        folder = preload_folder(plan) if rights.refused is not None else None
+        if rights.has_refused and rights.refused is None and any(each.unreached for each in plan.left):
+            folder = preload_folder(make_plan(view, diagnosis, ground=ground, places=places, method="preload",
+                                              resolve=NoChoices("is not asked for")))
         yield Planned(asked=asked, view=view, diagnosis=diagnosis, plan=plan, fetch=choices.fetch,
-                      refused=rights.refused, pins=pins)
+                      refused=rights.refused, pins=pins, folder=folder)

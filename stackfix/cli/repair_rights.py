@@ -19,6 +19,7 @@ class DiskRights:
 
     def __init__(self, prefix: str, *, break_system: bool) -> None:
         self._prefix = prefix
+        self.has_refused = False        # one plan at least
         self.refused = self._whole(break_system=break_system)
 
     def why_not(self, plan: Plan) -> StackfixError | None:
@@ -30,6 +31,7 @@ class DiskRights:
                     check_access(plan, tree, made_before(tree))
                     check_room(plan, tree)
         except StackfixError as error:
+            self.has_refused = True
             return error
         return None
 

@@ -45,7 +45,8 @@ def show_plan(found: Planned, common: CommonOptions, *, dry_run: bool) -> None:
     """The plan for people; with -q only one that is asked for, and what no plan cures."""
     manner = tell_manner(common)
     if not common.quiet or (dry_run and found.has_steps) or (found.has_errors and not found.has_steps):
-        print_lines(plan_lines(found.plan, found.diagnosis, found.text, manner, refused=found.refusal))
+        print_lines(plan_lines(found.plan, found.diagnosis, found.text, manner, refused=found.refusal,
+                               folder=found.folder))
     elif found.has_steps:
         print_lines(what_is_left(found.plan, found.diagnosis, manner))
 
@@ -103,6 +104,8 @@ def show_document(found: Planned, ended: Ended, *, dry_run: bool) -> None:
         document["lock"] = lock_document(found.pins, found.pins.rest(view, found.plan))
     if found.refusal is not None:
         document["refused"] = refused_document(found.refusal)
+    elif found.folder is not None:
+        document["preload_folder"] = found.folder
     if ended.applied is not None:
         document["applied"] = applied_document(ended.applied, taken_back=ended.taken_back)
     proven = verified_document(ended.verified) if ended.verified is not None else {

@@ -21,9 +21,15 @@ MEANS = {"activate": "activation", "preload": "preload hook", "symlink": "link",
 
 
 def plan_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner, *,
-               refused: Refusal | None = None) -> Iterator[str]:
-    """The plan for people; nothing but the headline where there is nothing to do. `refused`: why it cannot be made."""
+               refused: Refusal | None = None, folder: str | None = None) -> Iterator[str]:
+    """The plan for people; nothing but the headline where there is nothing to do.
+
+    refused: why it cannot be made
+    folder: commands for a preload folder that does what cannot be done here
+    """
     yield from map(redacted, whole_lines(plan, diagnosis, texts, manner, refused))
+    if folder is not None:
+        yield from folder_lines(folder, manner)
 
 
 def what_is_left(plan: Plan, diagnosis: Diagnosis, manner: Manner) -> Iterator[str]:
@@ -48,8 +54,6 @@ def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner,
     yield from variable_lines(plan, manner)
     yield from left_lines(plan.left, manner)
     yield from advice_lines([each for each in plan.actions if each.kind == "advice"], manner)
-    if refused is not None and refused.command is not None:
-        yield from folder_lines(refused.command, manner)
 
 
 def folder_lines(command: str, manner: Manner) -> Iterator[str]:
