@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import Channel, CondaAsk, CondaConflict, CondaRecord, CondaSolved, Snapshot
 from stackfix.errors import BadInput
+from stackfix.sources.conda_ahead import Ahead
 from stackfix.sources.conda_conflict import ChannelFacts
 from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
 from stackfix.sources.conda_live import Live
@@ -65,6 +66,7 @@ class CondaChannels:
         self.priority = settings.priority   # the user's channel_priority, where there is one
         self.ignored = settings.ignored     # settings that are not followed, each with its place
         self._places, self._live, self._bundled = places, live, bundled
+        self._ahead = Ahead(live)
         self._reasons: dict[str, str | None] = {}       # by address: why the bundled records stand in
         self._sources: dict[tuple[str, str], list[Any]] = {}
         self._records: dict[tuple[str, str, str], tuple[CondaRecord, ...]] = {}
@@ -96,8 +98,14 @@ class CondaChannels:
         ours = [our_record(record, self._place_of(record, places)) for record in answer]
         return CondaSolved(records=tuple(sorted(ours, key=lambda record: record.name)))
 
+    def prefetch(self, channels: tuple[Channel, ...], platform: str, names: tuple[str, ...]) -> None:
+        """Start reading what these packages will need; returns at once and never raises. Counts once."""
+        if self._live.offline is None:
+            self._ahead.start([self._places.of(channel) for channel in dict.fromkeys(channels)], platform, names)
+
     def close(self) -> None:
-        """Remove what was unpacked where the cache cannot be written."""
+        """Stop reading ahead, and remove what was unpacked where the cache cannot be written."""
+        self._ahead.stop()
         if self._bundled is not None:
             self._bundled.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Live:
         self._settings, self._environ, self._cache_dir, self._agent = settings, environ, cache_dir, agent
         self.offline, self._progress = offline, progress
         self._gateway: Gateway | None = None
+        self._making = threading.Lock()
         self._mirrors: dict[str, list[str]] = {}
         self._reach = Reach(settings, environ)
 
@@ -64,15 +66,19 @@ class Live:
     @property
     def gateway(self) -> Gateway:
         """Raises BadInput where rattler's own store of logins cannot be read."""
-        if self._gateway is None:
-            from rattler import Gateway
-            from rattler.repo_data.gateway import SourceConfig
+        with self._making:
+            if self._gateway is None:
+                self._gateway = self._made()
+            return self._gateway
 
-            action = "force-cache-only" if self.offline is not None else "cache-or-fetch"
-            self._gateway = Gateway(cache_dir=self._cache_dir / "conda-repodata-v1", client=self._client(),
-                                    default_config=SourceConfig(cache_action=action),  # type: ignore[arg-type]
-                                    show_progress=self._progress)
-        return self._gateway
+    def _made(self) -> Gateway:
+        from rattler import Gateway
+        from rattler.repo_data.gateway import SourceConfig
+
+        action = "force-cache-only" if self.offline is not None else "cache-or-fetch"
+        return Gateway(cache_dir=self._cache_dir / "conda-repodata-v1", client=self._client(),
+                       default_config=SourceConfig(cache_action=action),  # type: ignore[arg-type]
+                       show_progress=self._progress)
 
     def channel(self, place: Place) -> Channel:
         """What rattler calls the channel. Raises BadInput."""
@@ -100,10 +106,10 @@ class Live:
             raise bad_channel(place.channel.name, fault) from None
 
     async def _reached(self, places: Sequence[Place], platform: str) -> tuple[Reached, ...]:
-        reasons = await asyncio.gather(*(self._reason(place, platform) for place in places))
+        reasons = await asyncio.gather(*(self.reason_against(place, platform) for place in places))
         return tuple(Reached(place=place, reason=reason) for place, reason in zip(places, reasons, strict=True))
 
-    async def _reason(self, place: Place, platform: str) -> str | None:
+    async def reason_against(self, place: Place, platform: str) -> str | None:
         """Why nobody answers for the channel. What is asked brings its repodata, which is needed anyway."""
         from rattler.exceptions import GatewayError
 

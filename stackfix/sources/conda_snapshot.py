@@ -6,9 +6,11 @@ snapshot.toml says when and from what the records were made, what is missing, an
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import lzma
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ class BundledRecords:
         self.date, self.source, self.holes, self.files = manifest.date, manifest.source, manifest.holes, manifest.files
         self.digest = manifest.digest
         self._unpacked: dict[tuple[str, str], Path] = {}
-        self._spare: tempfile.TemporaryDirectory[str] | None = None
+        self._spare: Path | None = None
 
     def names(self) -> tuple[str, ...]:
         """The channels that it has records of."""
@@ -61,7 +63,8 @@ class BundledRecords:
     def close(self) -> None:
         """Remove what was unpacked where the cache cannot be written."""
         if self._spare is not None:
-            self._spare.cleanup()
+            shutil.rmtree(self._spare, ignore_errors=True)
+            self._spare = None
 
     def _unpack(self, packed: Packed) -> Path:
         name = packed.name.removesuffix(".xz")
@@ -73,8 +76,10 @@ class BundledRecords:
         try:
             _place(kept, content)
         except OSError:
-            self._spare = self._spare or tempfile.TemporaryDirectory(prefix="stackfix-")
-            kept = Path(self._spare.name) / name
+            if self._spare is None:
+                self._spare = Path(tempfile.mkdtemp(prefix="stackfix-"))
+                atexit.register(self.close)
+            kept = self._spare / name
             _place(kept, content)
         return kept
 
