@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -260,6 +263,34 @@ def test_every_cut_and_every_changed_byte_is_read_or_refused() -> None:
                     parse_conda_file(damaged, path)
                 except BadInput as refused:
                     assert refused.thing.startswith(path)  # noqa: PT017
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each value of a document."""
+    yield way
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*way, key))
+
+
+@pytest.mark.parametrize("kind", ["conda-lock", "pixi", "environment"])
+def test_every_value_of_another_type_is_read_or_refused(kind: str) -> None:
+    (text,) = texts(target(records=records()[6:9], pip=pip_part()[:2]), formats=(kind,)).values()
+    document = yaml.load(text, Loader=yaml.CSafeLoader)
+    refused = 0
+    for way in places(document):
+        for other in ([], {}, None, "", "x", 1, True, [["x"]], {"x": {"y": "z"}}):
+            changed = copy.deepcopy({"root": document})
+            inside: Any = changed
+            for step in ("root", *way)[:-1]:
+                inside = inside[step]
+            inside[("root", *way)[-1]] = other
+            try:
+                parse_conda_file(yaml.dump(changed["root"], Dumper=yaml.CSafeDumper, sort_keys=False), "it")
+            except BadInput as error:
+                refused += 1
+                assert error.thing.startswith("it")  # noqa: PT017
+    assert refused > 100
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

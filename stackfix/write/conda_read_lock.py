@@ -109,4 +109,4 @@ def dependency_lines(node: Node | None, source: Source) -> tuple[str, ...]:
 
 def dependency_rest(node: Node, source: Source) -> str:
     """The version and build that are asked for; nothing for none."""
-    return "" if node.value in {"", None} else source.text(node, "a dependency")
+    return "" if node.value is None or node.value == "" else source.text(node, "a dependency")

@@ -26,7 +26,7 @@ def parse_pixi(text: str, source: Source) -> tuple[CondaEnvironment, ...]:
     root = parse_yaml(text, source)
     document = source.mapping(root, "the file")
     version = source.need(document, "version", root.line)
-    if version.value not in VERSIONS:
+    if not isinstance(version.value, str) or version.value not in VERSIONS:
         source.refuse(version.line, f"pixi.lock of version {version.value} is not known here, only 6 and 7")
     packages: dict[tuple[str, str], Node] = {}
     for node in source.sequence(source.need(document, "packages", root.line), "packages"):
