@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from stackfix.abi.records import Books
 from stackfix.conda.bounds import lines_for
 from stackfix.conda.consistent_libraries import cudnn, libraries, nvjitlink
+from stackfix.conda.consistent_packages import differ, flash_attn, requested, rules, twice
 from stackfix.conda.excluded import builds_there
 from stackfix.conda.names import NameBook, Shelf
 from stackfix.conda.pair import Pair
 from stackfix.conda.records import CondaTarget, Departure
-from stackfix.conda.rules import broken_rules
 from stackfix.conda.sides import conda_side, pip_side
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
-from stackfix.resolve.flash_assets import cuda_tag_if_fits, name_words
-from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.records import TargetLock
 
 
@@ -53,7 +51,7 @@ def _torch(pair: Pair) -> Iterator[Departure]:
     pip, conda = pair.pip, pair.conda
     if conda.torch is None:
         yield pair.breaks("torch", pip.torch if pip else None, None, "no package and no wheel brings torch")
-    elif pip is not None and _differ(pip.torch, conda.torch):
+    elif pip is not None and differ(pip.torch, conda.torch):
         yield pair.breaks("torch", pip.torch, conda.torch, "the releases differ", conda.source)
 
 
@@ -119,63 +117,6 @@ def _abi(pair: Pair) -> Iterator[Departure]:
                     "the builds were compiled so, and each side's extensions are those of its own", conda.source)
 
 
-def _flash_attn(pair: Pair) -> Iterator[Departure]:
-    pip, conda = pair.pip, pair.conda
-    if pip is not None and _differ(pip.flash_attn, conda.flash_attn):
-        reason = "one side has none" if None in {pip.flash_attn, conda.flash_attn} else "the releases differ"
-        yield pair.breaks("flash-attn", pip.flash_attn, conda.flash_attn, reason)
-    wheel, build = conda.packages.get("flash-attn"), pair.conda_build
-    if wheel is None or build is None or not wheel.files or not wheel.files[0].is_wheel:
-        return
-    name = wheel.files[0].filename
-    if wheel.direct and cuda_tag_if_fits(name, wheel.version, build) is None:
-        abi = "new" if build.cxx11_abi else "old"
-        reason = f"{name} is for {name_words(name)}, and torch {build.version} for CUDA {build.cuda} has the {abi} one"
-        yield pair.breaks("flash-attn", None, wheel.version, reason, name)
-
-
-def _rules(pair: Pair) -> Iterator[Departure]:
-    """nvJitLink has a rule of its own, which symbols tell more exactly."""
-    versions = {**pair.conda.versions, **({"torch": pair.conda.torch} if pair.conda.torch is not None else {})}
-    for rule in broken_rules(versions, pair.matrix):
-        if rule.needs.startswith("nvidia-nvjitlink"):
-            continue
-        pip = pair.pip.versions.get(rule.package) if pair.pip is not None else None
-        reason = f"needs {rule.needs}: {rule.why}"
-        yield pair.breaks(rule.package, pip, versions[rule.package], reason, rule.source)
-
-
-def _requested(pair: Pair) -> Iterator[Departure]:
-    """What the user named: on both sides, and at which releases."""
-    if pair.pip is None:
-        return
-    for name, package in sorted(pair.pip.packages.items()):
-        asked = [place for place in package.requested_by if place not in pair.pip.packages and place != "stackfix"]
-        if not asked or name in {"torch", "flash-attn"}:
-            continue
-        found = pair.conda.versions.get(name)
-        if found is None:
-            yield pair.breaks(name, package.version, None, f"asked for by {', '.join(asked)}, and no package brings it")
-        elif _differ(package.version, found) and name in pair.conda.packages:
-            yield pair.breaks(name, package.version, found, "pip brings it on both sides, at two releases")
-        elif _differ(package.version, found):
-            reason, source = pair.why_not(name, package.version)
-            yield pair.told(name, package.version, found, reason, source)
-
-
-def _twice(pair: Pair) -> Iterator[Departure]:
-    for name in sorted(pair.conda.packages.keys() & pair.conda.records.keys()):
-        record = pair.conda.records[name]
-        reason = f"{record.file_name} of the channels brings it as well: pip would overwrite its files"
-        yield pair.breaks(name, pair.conda.packages[name].version, record.version, reason, record.file_name)
-
-
-def _differ(one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
-        return one is not other
-    return (parse_version(one) or one) != (parse_version(other) or other)
-
-
 RULES = (
     Rule(about="torch", says="Both sides have the same release of torch.", check=_torch),
     Rule(about="python", says="Both sides are for the same minor of Python.", check=_python),
@@ -187,15 +128,15 @@ RULES = (
         "cuDNN is of the same major on both sides and within what the channel's torch asks for, or the one of its build"
         " string where it is linked in.")),
     Rule(about="nvjitlink", says="On each side nvJitLink is new enough for cuSPARSE and cuSOLVER.", check=nvjitlink),
-    Rule(about="flash-attn", check=_flash_attn, says=(
+    Rule(about="flash-attn", check=flash_attn, says=(
         "Both sides have the same release of flash-attn or none, and a wheel of it is for the torch that it stands"
         " beside.")),
-    Rule(about="rules", check=_rules, says=(
+    Rule(about="rules", check=rules, says=(
         "What the matrix knows of packages and no metadata states (transformers 5.1 needs torch 2.4) holds on the conda"
         " side as well.")),
-    Rule(about="requested", check=_requested, says=(
+    Rule(about="requested", check=requested, says=(
         "What was asked for by name is on both sides: at the same release where pip brings it to both, else a"
         " difference is told.")),
-    Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=_twice),
+    Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=twice),
     Rule(about="libraries", says="Where other CUDA libraries differ in their versions, that is told.", check=libraries),
 )
