@@ -28,7 +28,7 @@ def flash_attn(pair: Pair) -> Iterator[Departure]:
 
 
 def rules(pair: Pair) -> Iterator[Departure]:
-    """What the matrix knows and no metadata states. nvJitLink has a rule of its own, which symbols tell more exactly."""
+    """What the matrix knows and no metadata states. nvJitLink has a rule of its own, as symbols tell more exactly."""
     versions = {**pair.conda.versions, **({"torch": pair.conda.torch} if pair.conda.torch is not None else {})}
     for rule in broken_rules(versions, pair.matrix):
         if rule.needs.startswith("nvidia-nvjitlink"):
