@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from stackfix.write.compare import compare
 from stackfix.write.records import Difference, PlannedFile
-from tests.cli_world import Say, World
+from tests.cli_world import Said, Say, World
 from tests.replay.wheels import make_wheel
 
 ASKED = ("--torch", "2.3", "--cuda", "12.1", "--python", "3.11", "--no-flash-attn")
@@ -94,19 +94,42 @@ KINDS = {
 }
 
 
-def test_the_command_names_the_line_and_exits_1(locked: Path, say: Say) -> None:
-    said = {}
-    for kind, (name, pattern, other) in KINDS.items():
-        path = locked / name
+WHEELS = {
+    "a version of pip": (r"^  version: '3\.15\.4'$", "  version: '3.12.0'"),
+    "a URL of pip": (r"filelock-3\.15\.4-py3", "filelock-3.12.0-py3"),
+    "a hash of pip": (r"(filelock-3\.15\.4\S+\n  hash:\n    sha256: '?)[0-9a-f]{4}", r"\g<1>0000"),
+    "a dependency of pip": (r"^    mpmath: ''$|^    networkx: ''$", "    numpy: ''"),
+    "a name of pip": (r"^- name: filelock$", "- name: filelocks"),
+    "a manager": (r"^  manager: pip$", "  manager: conda"),
+}
+
+
+def said_of(kinds: Mapping[str, tuple[str, str, str]], say: Say, *asked: str) -> dict[str, Said]:
+    """What --check says of each change where it is not one line, that of the change, and exit 1."""
+    wrong = {}
+    for kind, (name, pattern, other) in kinds.items():
+        path = Path(name)
         text = path.read_text(encoding="utf-8")
         match = re.search(pattern, text, re.MULTILINE)
         assert match is not None, kind
-        number = text.count("\n", 0, match.start()) + 1
-        path.write_text(re.sub(pattern, other, text, count=1, flags=re.MULTILINE), encoding="utf-8")
-        assert path.read_text(encoding="utf-8") != text, kind
-        check = say("lock", *ASKED, "--check", "-q")
+        changed = re.sub(pattern, other, text, count=1, flags=re.MULTILINE)
+        number = next(number for number, (old, new) in enumerate(
+            zip(text.split("\n"), changed.split("\n"), strict=True), start=1) if old != new)
+        path.write_text(changed, encoding="utf-8")
+        check = say("lock", *asked, "--check", "-q")
         if (check.status, [line.partition(": ")[0] for line in check.out.splitlines()]) != (1, [f"{name}:{number}"]):
-            said[kind] = check
+            wrong[kind] = check
         path.write_text(text, encoding="utf-8")
-    assert said == {}
-    assert say("lock", *ASKED, "--check", "-q").status == 0
+    assert say("lock", *asked, "--check", "-q").status == 0
+    return wrong
+
+
+def test_the_command_names_the_line_and_exits_1(locked: Path, say: Say) -> None:
+    assert said_of(KINDS, say, *ASKED) == {}
+
+
+def test_it_does_so_for_pins_of_pip_in_a_conda_file_alone(locked: Path, say: Say) -> None:
+    asked = (*ASKED, "--layout", "wheels", "--format", "conda-lock", "--name", "wheels")
+    assert say("lock", *asked).status == 0
+    kinds = {kind: ("wheels.conda-lock.yml", pattern, other) for kind, (pattern, other) in WHEELS.items()}
+    assert said_of(kinds, say, *asked) == {}
