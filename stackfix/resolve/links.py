@@ -123,6 +123,8 @@ def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
     admitted = [one for one in failure.refusals if not any(reason.kind == "asked" for reason in one.reasons)]
     left = list(known if any(refusal.stack.builds for refusal in admitted) else admitted)
     for asked in ordered:
+        if asked.kind in {"layout", "channel"}:
+            continue                    # what the other side lacks is the reason, and no torch comes nearer to it
         meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
         left = meeting or left
     return left

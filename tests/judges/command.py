@@ -35,7 +35,8 @@ class Run:
 
 def clean_environment(**added: str) -> dict[str, str]:
     """This process's variables without the settings of any packaging tool."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    kept = {name: value for name, value in os.environ.items()
+            if name == "CONDARC" or not name.startswith(OURS)}       # it keeps tests off live channels
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "NO_COLOR": "1", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **added}
 
