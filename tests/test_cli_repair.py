@@ -22,6 +22,7 @@ from stackfix.cli.repair_planning import Planned, asked_of, planned
 from stackfix.plan.records import Action, Change, Node, Plan, SetAside, Step, WriteFile
 from tests.apply_faults.kills import calls_of, run_killed_before
 from tests.cli_world import Say
+from tests.real_environments.scenarios import BESIDE_CUSPARSE
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
 from tests.repair_world import Bench, activated, bench_in, judge_cure, on_a_terminal, read_only, shells
@@ -179,6 +180,20 @@ def test_a_link_alone_is_not_what_is_done(bench: Bench) -> None:
     said = bench.say("repair", "--yes", "--method", "symlink", "--json")
     assert (said.status, kinds(said.json)) == (0, ["relink", "write-activation"]), said
     assert said.json["verified"]["load"] == "works"
+    assert bench.say("undo").status == 0
+    assert bench.tree() == before
+
+
+def test_a_link_by_hand_that_leads_nowhere_is_led_to_the_library(bench: Bench) -> None:
+    """The link is then the way to the right file, and no proof that the wrong one is still mapped."""
+    link = bench.made.site / BESIDE_CUSPARSE
+    link.symlink_to(link.name)
+    before = bench.tree()
+    clean = {"LD_LIBRARY_PATH": ""}
+    assert bench.imports(env=clean).returncode == 1
+    said = bench.say("repair", "--yes", "--json", "--method", "symlink", **clean)
+    assert (said.status, kinds(said.json), said.json["verified"]["load"]) == (0, ["relink"], "works"), said
+    assert (bench.imports(env=clean).stdout.strip(), link.resolve()) == (bench.own, Path(bench.own).resolve())
     assert bench.say("undo").status == 0
     assert bench.tree() == before
 

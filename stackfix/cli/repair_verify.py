@@ -15,6 +15,7 @@ from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.inspect.places import Root
+from stackfix.inspect.records import FileAt
 from stackfix.plan.names import in_fixed_order, is_serious, key_of
 from stackfix.plan.records import InstallWheel, Plan, SetAside
 from stackfix.report.repair_records import Verified
@@ -119,8 +120,10 @@ def codes_brought(before: Diagnosis, plan: Plan) -> frozenset[str]:
 def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping[str, str], timeout: float) -> Probe:
     """The imports in children; one that maps a library which the repair was to keep out fails."""
     left = {(each.code, each.summary) for each in found.plan.left}
-    out = {os.path.realpath(each.winner) for each in found.diagnosis.findings
-           if each.winner is not None and is_serious(each) and (each.code, each.summary) not in left}
+    winners = (found.view.files.at(each.winner) for each in found.diagnosis.findings
+               if each.winner is not None and is_serious(each) and (each.code, each.summary) not in left)
+    # as they were before: a link may be gone by now, or lead to the right file
+    out = {os.path.realpath(each.real_path) for each in winners if isinstance(each, FileAt)}
     seen = load_check(python, tuple(modules), environ, timeout=timeout)
     no_code_changed = not any(isinstance(step, InstallWheel | SetAside)
                               for action in found.plan.actions for step in action.steps)

@@ -21,7 +21,7 @@ from stackfix.plan.rules_conda import Program, by_programs
 Lines: TypeAlias = Callable[[View, Finding], Iterator[str]]
 # How a line of a cure begins that can be typed; the rest is said to people
 COMMAND = re.compile(
-    r"(?:sudo|docker|module|unset|export|stackfix|conda|mamba|uv|ln|rm|apt-file|mokutil|python3?)\s|"
+    r"(?:sudo|docker|module|unset|export|stackfix|conda|mamba|uv|ln|mv|rm|apt-file|mokutil|python3?)\s|"
     r"[A-Z_]+=\S*\s|(?:/|\S*/bin/)\S*python\S*\s")
 WSL_DRIVER = "On WSL the driver is Windows' own: update it there, then run `wsl --shutdown`"
 
