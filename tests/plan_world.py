@@ -18,8 +18,8 @@ from stackfix.inspect.places import Root
 from stackfix.matrix.libraries import load_libraries
 from stackfix.plan.install_choice import Offers, Wanted
 from stackfix.plan.planner import make_plan
-from stackfix.plan.records import InstallWheel, MakeLink, Plan, WriteFile
-from stackfix.plan.rules_conda import Program
+from stackfix.plan.records import InstallConda, InstallWheel, MakeLink, Plan, WriteFile
+from stackfix.plan.rules_conda import Program, WantedConda
 from tests.case_worlds import linked, nvidia_files
 from tests.diagnose_world import World, elf_bytes
 from tests.inspect_trees import make_wheel
@@ -39,6 +39,7 @@ class Shelf:
         self.files: dict[tuple[str, str], tuple[Mapping[str, Library], Sequence[str]]] = {}
         self.asked: list[tuple[Wanted, ...]] = []
         self.programs: tuple[Program, ...] = ()         # that install packages of conda
+        self.wanted_of_conda: list[WantedConda] = []
         self._made: dict[tuple[str, str], Path] = {}
 
     def put(self, project: str, version: str, files: Mapping[str, Library] | None = None,
@@ -65,6 +66,10 @@ class Shelf:
 
     def conda_programs(self) -> tuple[Program, ...]:
         return self.programs
+
+    def of_conda(self, wanted: WantedConda) -> Offers:
+        self.wanted_of_conda.append(wanted)
+        return Offers()
 
     def of(self, wanted: Wanted) -> list[InstallWheel]:
         versions = [version for project, version in self.files if project == wanted.project
@@ -150,6 +155,8 @@ def apply_plainly(world: World, plan: Plan, shelf: Shelf) -> None:
             files, requires = shelf.files[step.project, step.version]
             world.wheel(step.project, step.version, files, requires=requires)
             continue
+        if isinstance(step, InstallConda):
+            raise TypeError(step)       # a shelf has none
         path = f"{world.prefix}/{step.path}"
         if isinstance(step, WriteFile):
             world.write(path, step.text)

@@ -92,7 +92,8 @@ def test_a_library_comes_in_the_release_that_a_lock_chooses(old_jitlink: World, 
         settle(monkeypatch, tmp_path, index.url)
         plan = plan_for(old_jitlink, tmp_path)
         locked = speaker(capfd)(*LOCK.split()[1:], "--python", "3.11", "--no-flash-attn", "--json").json
-    [version] = [each["version"] for each in locked["targets"][0]["packages"] if each["name"] == JITLINK]
+    [version] = [each["version"] for each in locked["targets"][0]["packages"]
+                 if (each["name"], each["manager"]) == (JITLINK, "pip")]
     assert (kinds(plan), cured(plan), plan.left) == (("install",), ["SF201"], ())
     assert (only_wheel(plan).version, version) == ("12.1.105", "12.1.105")      # 12.1.55 would have done, too
     assert plan.actions[0].summary.endswith(f": as `{LOCK}` chooses it")
@@ -146,7 +147,8 @@ def test_an_extension_comes_in_the_release_that_a_lock_chooses(tmp_path: Path, m
         plan = plan_for(world, tmp_path)
         locked = speaker(capfd)(*LOCK.split()[1:], "--with", VISION_PROJECT, "--python", "3.11", "--no-flash-attn",
                                 "--json").json
-    [version] = [each["version"] for each in locked["targets"][0]["packages"] if each["name"] == VISION_PROJECT]
+    [version] = [each["version"] for each in locked["targets"][0]["packages"]
+                 if (each["name"], each["manager"]) == (VISION_PROJECT, "pip")]
     assert (kinds(plan), cured(plan)) == (("install",), ["SF501"])
     assert (only_wheel(plan).version, version) == ("0.18.1", "0.18.1")
     assert plan.actions[0].summary.endswith(f": as `{LOCK} --with torchvision` chooses it")

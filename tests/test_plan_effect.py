@@ -19,8 +19,9 @@ from stackfix.plan.effect_imports import in_order
 from stackfix.plan.effect_installed import table_of
 from stackfix.plan.effect_records import Effect, Hooked, Linked, Variable
 from stackfix.plan.effect_variables import value_after
+from stackfix.plan.effect_wheel import WheelFiles
 from stackfix.plan.hook import hook_steps
-from stackfix.plan.records import InstallWheel, WriteFile
+from stackfix.plan.records import Install, WriteFile
 from tests.case_worlds import install_torch
 from tests.diagnose_world import World, lib
 from tests.plan_world import whole
@@ -39,7 +40,10 @@ class Ground:
     def hooks(self) -> tuple[Hooked, ...]:
         return self._hooks
 
-    def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
+    def files(self, wheel: Install) -> WheelFiles:
+        raise AssertionError(wheel)
+
+    def laid_over(self, below: Laid, wheel: Install) -> Laid:
         raise AssertionError(wheel)
 
 

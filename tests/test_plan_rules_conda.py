@@ -16,7 +16,7 @@ from stackfix.cli.repairing_conda import KINDS, programs_at_hand
 from stackfix.diagnose.situation import View
 from stackfix.inspect.places import Root
 from stackfix.matrix.libraries import load_libraries
-from stackfix.plan.rules_conda import Program, by_programs
+from stackfix.plan.rules_conda import Program, WantedConda, by_programs
 from tests.case_worlds import TAG, nvjitlink
 from tests.conda_packages import JIT, Package
 from tests.conda_world import install, served
@@ -77,20 +77,36 @@ def test_other_lines_stay(line: str, tmp_path: Path) -> None:
     assert lines(prefix_with(tmp_path), line, CONDA, MICRO) == [line]
 
 
-def test_the_plan_prints_it_for_each_program_and_has_no_step(tmp_path: Path) -> None:
-    world = prefix_with(tmp_path / "machine")
+def with_needs(world: World, minor: int) -> World:
+    """A package of conda's that needs the nvJitLink of a CUDA 12."""
     world.conda("libcusparse", "12.5.1", {"lib/libcusparse.so.12": lib(
-        needs=(SONAME,), wants=(f"__nvJitLinkAddData_12_5@{SONAME}",), rpath="$ORIGIN",
+        needs=(SONAME,), wants=(f"__nvJitLinkAddData_12_{minor}@{SONAME}",), rpath="$ORIGIN",
         offers=("cusparseCreate@libcusparse.so.12",))})
-    world.conda("some", "1.0", {f"lib/python3.11/site-packages/some/_ext.{TAG}": lib(
-        needs=("libcusparse.so.12",), wants=("cusparseCreate@libcusparse.so.12",), rpath="$ORIGIN/../../..")})
-    shelf = shelf_for(whole(world))
+    return whole(world.conda("some", "1.0", {f"lib/python3.11/site-packages/some/_ext.{TAG}": lib(
+        needs=("libcusparse.so.12",), wants=("cusparseCreate@libcusparse.so.12",), rpath="$ORIGIN/../../..")}))
+
+
+def test_what_conda_does_not_bring_is_printed_for_each_program(tmp_path: Path) -> None:
+    world = with_needs(prefix_with(tmp_path / "machine"), 5)
+    shelf = shelf_for(world)
     shelf.programs = (CONDA, MICRO)
     plan = plan_of(world, shelf)
     assert ([each.code for each in plan.left], kinds(plan), shelf.asked) == (["SF201"], (), [])
+    [wanted] = shelf.wanted_of_conda
+    assert (wanted.package, wanted.specifier[:6]) == (JIT_NAME, ">=12.5")
     for word in ("conda", "'/opt/my tools/micromamba'"):
-        assert f"{word} install --prefix /opt/env 'libnvjitlink>=" in advice(plan)
+        assert f"{word} install --prefix /opt/env '{JIT_NAME}{wanted.specifier}'" in advice(plan)
     assert advice(plan).count(f" --freeze-installed --channel {FORGE}") == 2
+
+
+def test_a_file_that_is_gone_asks_for_the_same_release(tmp_path: Path) -> None:
+    world = with_needs(prefix_with(tmp_path / "machine"), 4)
+    world.remove(f"/opt/env/lib/{SONAME}")
+    shelf = shelf_for(world)
+    plan = plan_of(world, shelf)
+    assert (kinds(plan), shelf.asked) == ((), [])
+    assert shelf.wanted_of_conda == [WantedConda(package=JIT_NAME, specifier="")]
+    assert f"{JIT_NAME}=12.4.127=h5888daf_1 --force-reinstall" in advice(plan)
 
 
 # --- the programs at hand ---

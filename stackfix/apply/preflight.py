@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 
+from stackfix.apply.conda import META, check_conda, conda_paths
 from stackfix.apply.distributions import paths_to_set_aside
 from stackfix.apply.errors import Drifted, LeavesPrefix, NoSpace
 from stackfix.apply.lock import STORE
@@ -12,7 +13,7 @@ from stackfix.apply.managed import must_be_movable, must_be_writable
 from stackfix.apply.nodes import difference, node_at
 from stackfix.apply.tree import Tree, is_below, parts_of, split
 from stackfix.errors import BadInput
-from stackfix.plan.records import InstallWheel, MakeLink, Plan, Step, WriteFile
+from stackfix.plan.records import InstallConda, InstallWheel, MakeLink, Plan, Step, WriteFile
 
 ROOM = 64 << 10                 # bytes for the journal and the folders
 NAMES = 32                      # files and folders for the same
@@ -31,6 +32,9 @@ def check_plan(plan: Plan, tree: Tree) -> None:
     for step in steps_of(plan):
         if isinstance(step, InstallWheel):
             check_wheel(step, tree)
+            continue
+        if isinstance(step, InstallConda):
+            check_conda(step, tree)
             continue
         split(step.path)
         if is_below(tree.resolve(step.path), STORE):
@@ -91,6 +95,9 @@ def check_access(plan: Plan, tree: Tree, ours: frozenset[str]) -> tuple[str, ...
             site = tree.resolve(step.site, last=True)
             must_be_writable(tree, site)
             away += paths_to_set_aside(tree, step, site, ours)
+        elif isinstance(step, InstallConda):
+            must_be_writable(tree, META)
+            away += conda_paths(tree, step, ours)
         elif not isinstance(step, MakeLink | WriteFile) or tree.exists(tree.resolve(step.path)):
             away.append(tree.resolve(step.path))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from stackfix.apply.conda import conda_paths
 from stackfix.apply.distributions import paths_to_set_aside
 from stackfix.apply.errors import StepFailed
 from stackfix.apply.journal_records import Doing, Move
@@ -11,7 +12,7 @@ from stackfix.apply.merge import merge_moves
 from stackfix.apply.stage import stage_of
 from stackfix.apply.tree import Tree
 from stackfix.apply.work import Work, aside_moves
-from stackfix.plan.records import InstallWheel, MakeLink, SetAside, Step
+from stackfix.plan.records import InstallConda, InstallWheel, MakeLink, SetAside, Step
 
 REMOVE, ADD = "remove", "add"
 Progress = Callable[[str], None]
@@ -37,7 +38,7 @@ def make_steps(work: Work, steps: tuple[Step, ...], done: Iterable[Doing], ours:
 
 def parts_of_step(step: Step) -> tuple[str, ...]:
     """What is there must be gone before it can be told what is in the way."""
-    if isinstance(step, InstallWheel):
+    if isinstance(step, InstallWheel | InstallConda):
         return (REMOVE, ADD)
     return (REMOVE,) if isinstance(step, SetAside) else (ADD,)
 
@@ -49,6 +50,8 @@ def moves_for(work: Work, number: int, step: Step, part: str, ours: frozenset[st
         return merge_moves(tree, work.home, stage_of(number), before)
     if isinstance(step, InstallWheel):
         return aside_moves(tree, paths_to_set_aside(tree, step, tree.resolve(step.site, last=True), ours), before)
+    if isinstance(step, InstallConda):
+        return aside_moves(tree, conda_paths(tree, step, ours), before)
     if not isinstance(step, SetAside) or not tree.exists(tree.resolve(step.path)):
         raise StepFailed(words_of(step), "nothing is there")
     return aside_moves(tree, [tree.resolve(step.path)], before)
@@ -56,7 +59,7 @@ def moves_for(work: Work, number: int, step: Step, part: str, ours: frozenset[st
 
 def words_of(step: Step) -> str:
     """The step as a few words."""
-    if isinstance(step, InstallWheel):
+    if isinstance(step, InstallWheel | InstallConda):
         return f"install {step.project} {step.version}"
     if isinstance(step, SetAside):
         return f"set aside {step.path}"

@@ -17,7 +17,7 @@ from stackfix.apply.managed import must_be_ours
 from stackfix.apply.preflight import check_access, check_made, check_plan, check_room, check_unchanged, steps_of
 from stackfix.apply.processes import processes_with
 from stackfix.apply.records import Applied, Process
-from stackfix.apply.stage import StageWheel, stage
+from stackfix.apply.stage import StageConda, Stagers, StageWheel, no_conda, stage
 from stackfix.apply.steps import Progress, failed, make_steps, words_of
 from stackfix.apply.store import Recorded, clear_trash, last, load, new_home, numbers
 from stackfix.apply.taking_back import taken_back
@@ -29,13 +29,14 @@ from stackfix.plan.records import Plan
 
 def apply_plan(
     plan: Plan, prefix: str | os.PathLike[str], *, installer: StageWheel, progress: Progress | None = None,
-    break_system: bool = False,
+    break_system: bool = False, linker: StageConda = no_conda,
 ) -> Applied:
     """What was changed. All steps are made, or the environment is as it was and an error is raised.
 
-    `installer` brings the wheels, `progress` is told each step in a few words. Raises BadInput (another environment's
-    plan, an externally managed Python without `break_system`), Drifted, Unfinished, Busy, NotOurs, CannotWrite,
-    NoSpace, StepFailed, InstallFailed; NotTakenBack where a failed run could not be taken back either.
+    `installer` brings the wheels, `linker` packages of conda; `progress` is told each step in a few words. Raises
+    BadInput (another environment's plan, an externally managed Python without `break_system`), Drifted, Unfinished,
+    Busy, NotOurs, CannotWrite, NoSpace, StepFailed, InstallFailed; NotTakenBack where a failed run could not be taken
+    back either.
     """
     with Tree(prefix) as tree:
         check_plan(plan, tree)
@@ -45,7 +46,8 @@ def apply_plan(
         with readable(tree), locked(tree):
             clear_trash(tree)
             ours = made_before(tree)
-            return run(tree, plan, installer, progress, ours, refuse_or_warn(tree, plan, ours))
+            stagers = Stagers(wheels=installer, conda=linker)
+            return run(tree, plan, stagers, progress, ours, refuse_or_warn(tree, plan, ours))
 
 
 def look_ahead(plan: Plan, prefix: str | os.PathLike[str], *, break_system: bool = False) -> tuple[Process, ...]:
@@ -94,7 +96,7 @@ def made_before(tree: Tree) -> frozenset[str]:
 
 
 def run(
-    tree: Tree, plan: Plan, installer: StageWheel, progress: Progress | None, ours: frozenset[str],
+    tree: Tree, plan: Plan, stagers: Stagers, progress: Progress | None, ours: frozenset[str],
     processes: tuple[Process, ...],
 ) -> Applied:
     """Makes the plan in a new transaction, and takes it back where anything at all stops it."""
@@ -103,7 +105,7 @@ def run(
     try:
         journal = Journal(tree, home, fresh=True)
         begin(journal, number, plan)
-        stage_all(tree, home, plan, installer, progress)
+        stage_all(tree, home, plan, stagers, progress)
         journal.append(Staged(steps=len(steps_of(plan))))
         work = Work(tree, load(tree, number), journal)
         make_steps(work, steps_of(plan), (), ours, progress)
@@ -132,13 +134,13 @@ def begin(journal: Journal, number: int, plan: Plan) -> None:
                          host=socket.gethostname(), pid=os.getpid(), plan=plan))
 
 
-def stage_all(tree: Tree, home: str, plan: Plan, installer: StageWheel, progress: Progress | None) -> None:
+def stage_all(tree: Tree, home: str, plan: Plan, stagers: Stagers, progress: Progress | None) -> None:
     """Makes all that the steps bring, wheels first: what takes long and may fail comes before all else."""
     for number, step in enumerate(steps_of(plan), start=1):
         try:
             if progress is not None:
                 progress(f"prepare: {words_of(step)}")
-            stage(tree, home, number, step, installer)
+            stage(tree, home, number, step, stagers)
         except OSError as error:
             raise failed(tree, step, error) from error
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
+from stackfix.apply.conda_program import CondaLinker
 from stackfix.apply.managed import must_be_ours
 from stackfix.apply.preflight import check_access, check_plan
 from stackfix.apply.processes import processes_with
@@ -43,7 +45,9 @@ def applied(found: Planned, common: CommonOptions, *, break_system: bool) -> App
     if wheels:
         own = find_wheel_installer(found.prefix, found.asked.environ)
         installer = FromCache(found, own)
-    return apply_plan(found.plan, found.prefix, installer=installer, progress=progress, break_system=break_system)
+    linker = CondaLinker(prefix=found.prefix, environ=os.environ)      # its archives are in conda's cache by now
+    return apply_plan(found.plan, found.prefix, installer=installer, progress=progress, break_system=break_system,
+                      linker=linker)
 
 
 def no_wheels(step: InstallWheel, _: Path, /) -> None:

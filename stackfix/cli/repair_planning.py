@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stackfix.apply.conda_program import CondaLinker
 from stackfix.cli.command_shown import command_for
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.inspecting import Asked, open_view
@@ -16,6 +17,7 @@ from stackfix.cli.places_named import current_folder, place_of, variable_of
 from stackfix.cli.progress import Bars
 from stackfix.cli.repair_rights import DiskRights
 from stackfix.cli.repairing import DiskGround, DiskPlaces
+from stackfix.cli.repairing_conda_view import Link
 from stackfix.cli.repairing_lock import LockedChoices
 from stackfix.cli.repairing_pins import Pins, read_pins
 from stackfix.cli.repairing_wheels import IndexChoices
@@ -108,6 +110,12 @@ def in_shell(asked: Asked, variables: Mapping[str, str | None]) -> Asked:
     return replace(asked, environ={**kept, **{name: value for name, value in variables.items() if value is not None}})
 
 
+def conda_link(prefix: str, common: CommonOptions) -> Link:
+    """What links a package of conda's into a folder of ours, its archive brought into conda's own cache."""
+    linker = CondaLinker(prefix=prefix, environ=os.environ)
+    return lambda step, into: linker(step, into, offline=common.offline)
+
+
 @contextmanager
 def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[], None] | None = None, *,
             method: str = "auto", kernels: bool = False, break_system: bool = False,
@@ -117,7 +125,7 @@ def planned(asked: Asked, common: CommonOptions, bars: Bars, waiting: Callable[[
     Raises BadInput, LockDoesNotFit and OtherTorch for a lock that is none, or not one of this environment.
     """
     with open_view(asked, waiting=waiting) as view, IndexChoices(view, common, bars) as choices, \
-            DiskGround(view, asked.root, choices.fetch) as ground:
+            DiskGround(view, asked.root, choices.fetch, conda_link(view.environment.prefix, common)) as ground:
         prefix = view.environment.prefix
         pins = None if lock is None else read_pins(lock, view, command_for(prefix, "sync"))
         diagnosis = diagnose(view)

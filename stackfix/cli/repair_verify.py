@@ -17,7 +17,7 @@ from stackfix.errors import StackfixError
 from stackfix.inspect.places import Root
 from stackfix.inspect.records import FileAt
 from stackfix.plan.names import in_fixed_order, is_serious, key_of
-from stackfix.plan.records import InstallWheel, Plan, SetAside
+from stackfix.plan.records import InstallConda, InstallWheel, Plan, SetAside
 from stackfix.report.repair_records import Verified
 from stackfix.verify.load import load_check
 from stackfix.verify.probe import probe, whole
@@ -125,7 +125,7 @@ def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping
     # as they were before: a link may be gone by now, or lead to the right file
     out = {os.path.realpath(each.real_path) for each in winners if isinstance(each, FileAt)}
     seen = load_check(python, tuple(modules), environ, timeout=timeout)
-    no_code_changed = not any(isinstance(step, InstallWheel | SetAside)
+    no_code_changed = not any(isinstance(step, InstallWheel | InstallConda | SetAside)
                               for action in found.plan.actions for step in action.steps)
     steps = []
     for step in seen.steps:

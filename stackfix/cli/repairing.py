@@ -10,9 +10,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from stackfix.cli.repairing_conda_view import CondaClaims, Link, laid_conda, linked
 from stackfix.cli.repairing_files import files_of, going_with
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput, Unreachable
+from stackfix.inspect.conda import CondaContent
 from stackfix.inspect.environment_files import InstalledFiles
 from stackfix.inspect.places import MIB, Root, reason_of
 from stackfix.inspect.wheel_environment import ClaimsOver, with_wheel
@@ -23,7 +25,7 @@ from stackfix.plan.effect_imports import simulate_hooked, tables
 from stackfix.plan.effect_installed import installed_hooks
 from stackfix.plan.effect_records import Hooked
 from stackfix.plan.effect_wheel import WheelFiles, without_going
-from stackfix.plan.records import InstallWheel, Node
+from stackfix.plan.records import Install, InstallConda, InstallWheel, Node
 
 TEXT_LIMIT = 8 * MIB            # of a script that is to be written anew
 
@@ -108,12 +110,14 @@ class DiskGround:
     `fetch` brings the file of a wheel onto our disk, and raises StackfixError where it cannot.
     """
 
-    def __init__(self, view: View, root: Root, fetch: Callable[[InstallWheel], Path]) -> None:
+    def __init__(self, view: View, root: Root, fetch: Callable[[InstallWheel], Path], link: Link | None = None) -> None:
         self.root, self._view, self._fetch = root, view, fetch
         self._opened = ExitStack()
-        self._laid: dict[tuple[int, InstallWheel], tuple[Laid, Laid]] = {}     # with what lies below, which it keeps
+        self._laid: dict[tuple[int, Install], tuple[Laid, Laid]] = {}  # with what lies below, which it keeps
         self._hooks = installed_hooks(view.environment, AbsoluteTexts(root))
-        self._files: dict[InstallWheel, WheelFiles] = {}
+        self._files: dict[Install, WheelFiles] = {}
+        self._link = link
+        self._linked: dict[InstallConda, tuple[Root, CondaContent]] = {}
 
     def __enter__(self) -> DiskGround:
         return self
@@ -127,11 +131,11 @@ class DiskGround:
     def hooks(self) -> tuple[Hooked, ...]:
         return self._hooks
 
-    def files(self, wheel: InstallWheel) -> WheelFiles:
+    def files(self, wheel: Install) -> WheelFiles:
         """What a wheel changes that was laid over something."""
         return self._files[wheel]
 
-    def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
+    def laid_over(self, below: Laid, wheel: Install) -> Laid:
         """The environment with a wheel, which is unpacked once. Raises BadInput and Unreachable."""
         key = id(below.environment), wheel
         known = self._laid.get(key)
@@ -139,10 +143,14 @@ class DiskGround:
             known = self._laid[key] = below, self._lay(below, wheel)
         return known[1]
 
-    def _lay(self, below: Laid, wheel: InstallWheel) -> Laid:
+    def _lay(self, below: Laid, wheel: Install) -> Laid:
         installed = below.installed
-        if not isinstance(installed, (InstalledFiles, ClaimsOver)):
+        if not isinstance(installed, (InstalledFiles, ClaimsOver, CondaClaims)):
             raise TypeError(installed)
+        if isinstance(wheel, InstallConda):
+            laid, self._files[wheel] = laid_conda(
+                below, installed, wheel, self._linked_by_conda(wheel), self.root)
+            return laid
         prefix, file = below.environment.prefix, self._fetch(wheel)
         going = going_with(self.root.host(prefix), wheel, below.environment)
         gone = tuple(f"{prefix}/{each.path}" for each in going)
@@ -157,3 +165,11 @@ class DiskGround:
         self._files[wheel] = files_of(going, file, opened.claims, prefix)
         environment = without_going(with_wheel(below.environment, opened, claims), gone, frozenset(opened.claims))
         return Laid(environment=environment, installed=claims, files=opened.files)
+
+    def _linked_by_conda(self, step: InstallConda) -> tuple[Root, CondaContent]:
+        """The package as conda links it, once. Raises what conda gives reason for."""
+        if self._link is None:
+            raise BadInput(step.project, "is a package of conda, and nothing here links it")
+        if step not in self._linked:
+            self._linked[step] = self._opened.enter_context(linked(step, self._view.environment.prefix, self._link))
+        return self._linked[step]

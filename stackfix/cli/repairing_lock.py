@@ -15,7 +15,7 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
-from stackfix.plan.rules_conda import Program
+from stackfix.plan.rules_conda import Program, WantedConda
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile
 
@@ -58,6 +58,12 @@ class LockedChoices:
 
     def conda_programs(self) -> tuple[Program, ...]:
         return self._index.conda_programs()
+
+    def of_conda(self, wanted: WantedConda) -> Offers:
+        """Such a lock pins nothing of conda's: its packages come again, and in no other release."""
+        if wanted.specifier:
+            return Offers(reason=f"{self._pins.name} pins no package of conda")
+        return self._index.of_conda(wanted)
 
     def fetch(self, wheel: InstallWheel) -> Path:
         """As IndexChoices: the sha256 that is checked is the lock's."""

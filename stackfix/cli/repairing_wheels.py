@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from stackfix.cli.common import CommonOptions
-from stackfix.cli.repairing_conda import programs_at_hand
+from stackfix.cli.repairing_conda import CondaChoices, programs_at_hand
 from stackfix.cli.repairing_download import fetch_file
 from stackfix.cli.repairing_nearest import nearest
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.plan.install_choice import Offers, Wanted, unreached_by
-from stackfix.plan.records import InstallWheel
-from stackfix.plan.rules_conda import Program
+from stackfix.plan.records import Install, InstallWheel
+from stackfix.plan.rules_conda import Program, WantedConda
 from stackfix.resolve.records import LockedPackage, ProjectPage, Target
 from stackfix.resolve.target import MACHINES, TargetView
 from stackfix.sources.records import IndexFile
@@ -53,6 +53,7 @@ class IndexChoices:
         self._view, self._common, self._bars = view, common, bars
         self._opened = ExitStack()
         self._index: PackageIndex | None = None
+        self._conda = CondaChoices(view, os.environ, offline=common.offline)
         self._files: dict[str, IndexFile] = {}          # by sha256
         self._own: dict[tuple[tuple[str, str | None], ...], Own] = {}
 
@@ -73,7 +74,7 @@ class IndexChoices:
         if any(each.within is None for each in wanted):         # the file of this very release
             return near
         own = self._own_stack(wanted, target)
-        sets = list(self._locked(own))
+        sets = list[tuple[Install, ...]](self._locked(own))
         locked = {files_of(each) for each in sets}
         sets += [tuple(replace(wheel, why=own.why_not) for wheel in each) for each in near.sets
                  if files_of(each) not in locked]
@@ -85,6 +86,10 @@ class IndexChoices:
 
     def conda_programs(self) -> tuple[Program, ...]:
         return programs_at_hand(os.environ)
+
+    def of_conda(self, wanted: WantedConda) -> Offers:
+        """What conda itself would bring."""
+        return self._conda.offers(wanted)
 
     def _nearest(self, wanted: tuple[Wanted, ...], target: TargetView) -> Offers:
         """Releases of the first project that fit, nearest first, each with the nearest of the others."""
@@ -204,6 +209,6 @@ class IndexChoices:
         return self._index
 
 
-def files_of(wheels: tuple[InstallWheel, ...]) -> frozenset[str]:
+def files_of(wheels: tuple[Install, ...]) -> frozenset[str]:
     """By which a set is known."""
     return frozenset(each.sha256 for each in wheels)

@@ -24,7 +24,7 @@ from stackfix.plan.effect_records import Effect, Hooked, Variable
 from stackfix.plan.effect_scripts import scripts_after
 from stackfix.plan.effect_variables import activated, plain, variables_after
 from stackfix.plan.effect_wheel import WheelFiles
-from stackfix.plan.records import InstallWheel
+from stackfix.plan.records import Install
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Ground(Protocol):
         """A folder without links; None where there is none."""
         ...
 
-    def laid_over(self, below: Laid, wheel: InstallWheel) -> Laid:
+    def laid_over(self, below: Laid, wheel: Install) -> Laid:
         """The environment as it would be with a wheel installed. Raises StackfixError where it cannot be opened."""
         ...
 
-    def files(self, wheel: InstallWheel) -> WheelFiles:
+    def files(self, wheel: Install) -> WheelFiles:
         """What a wheel changes on disk that was laid over an environment."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stackfix.plan.records import RANKS, InstallWheel
+from stackfix.plan.records import RANKS, Install
 
 Part = TypeVar("Part", "Hooked", "Linked", str)
 
@@ -45,7 +45,7 @@ class Effect:
     links: tuple[Linked, ...] = ()
     gone: tuple[str, ...] = ()      # files and folders that are set aside
     variables: tuple[Variable, ...] = ()
-    wheels: tuple[InstallWheel, ...] = ()
+    wheels: tuple[Install, ...] = ()     # and packages of conda
     kernels: tuple[str, ...] = ()   # kernel.json files that get the variables, too
 
     def __bool__(self) -> bool:

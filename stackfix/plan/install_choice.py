@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stackfix.errors import StackfixError, Unreachable
-from stackfix.plan.records import InstallWheel, Unreached
-from stackfix.plan.rules_conda import Program
+from stackfix.plan.records import Install, Unreached
+from stackfix.plan.rules_conda import Program, WantedConda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Wanted:
 class Offers:
     """Wheels that would do, best first; each set by itself. Else why there is none."""
 
-    sets: tuple[tuple[InstallWheel, ...], ...] = ()
+    sets: tuple[tuple[Install, ...], ...] = ()
     reason: str | None = None       # "no network", "no wheel for CPython 3.11 on linux-64"
     unreached: Unreached | None = None      # who could not be asked, so that there may be some
 
@@ -50,6 +50,10 @@ class Choices(Protocol):
         """What installs packages of conda on this machine."""
         ...
 
+    def of_conda(self, wanted: WantedConda) -> Offers:
+        """A package of conda in another release, or again, where nothing else would change."""
+        ...
+
 
 class NoChoices:
     """Fills Choices where nothing is to be installed."""
@@ -67,3 +71,7 @@ class NoChoices:
 
     def conda_programs(self) -> tuple[Program, ...]:
         return ()
+
+    def of_conda(self, wanted: WantedConda) -> Offers:
+        """Nothing, for the reason given."""
+        return Offers(reason=f"{wanted.package}{wanted.specifier}: {self._reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from stackfix.diagnose.install_lines import install_line, reinstall
@@ -18,8 +19,9 @@ from stackfix.plan.kernel import kernel_steps
 from stackfix.plan.names_paths import folder_of, inside
 from stackfix.plan.planner_activation import activation_action
 from stackfix.plan.planner_changes import changes_of, needed_steps
-from stackfix.plan.records import Action, InstallWheel, SetAside, Step
+from stackfix.plan.records import Action, Install, InstallConda, SetAside, Step
 from stackfix.plan.relink import relink_steps
+from stackfix.plan.rules_conda import Program, by_programs
 from stackfix.plan.rules_hook import hook_site
 
 DAMAGES = {"missing": "is gone", "broken-link": "leads nowhere"}
@@ -104,8 +106,10 @@ def kernel_action(view: View, path: str, effect: Effect, places: Places) -> Acti
     return made("write-activation", f"Give {values} to the notebooks of {file}", steps, places)
 
 
-def install_action(view: View, wheel: InstallWheel, files: WheelFiles, places: Places) -> Action:
-    """One wheel, with the topmost paths that it changes."""
+def install_action(view: View, wheel: Install, files: WheelFiles, places: Places) -> Action:
+    """One wheel, or one package of conda, with the topmost paths that it changes."""
+    if isinstance(wheel, InstallConda):
+        return conda_action(view, wheel, files, places)
     known = view.distributions.get(wheel.project)
     again = known is not None and known.version == wheel.version
     why = f": {wheel.why}" if wheel.why else ""
@@ -117,13 +121,27 @@ def install_action(view: View, wheel: InstallWheel, files: WheelFiles, places: P
         else install_line(view, known, f"{wheel.project} @ {wheel.source}" if "://" in wheel.source else wheel.source))
 
 
-def in_place_of(wheel: InstallWheel) -> str:
+def conda_action(view: View, step: InstallConda, files: WheelFiles, places: Places) -> Action:
+    """One package of conda; the command that conda itself takes for it."""
+    spec, why = f"{step.project}={step.version}={step.build}", f": {step.why}" if step.why else ""
+    again = step.record in step.records
+    program = Program(kind="conda", word=step.program[0])
+    words = ("conda", "install", "--prefix", view.environment.prefix, *(("--force-reinstall",) if again else ()), spec)
+    return Action(
+        id="install", kind="install", cures=(), steps=(step,), changes=changes_by(files, places),
+        summary=f"Reinstall {spec} of conda, and nothing else{damages(view, step)}" if again
+        else f"Install {spec} of conda{in_place_of(step)}, and nothing else{why}",
+        command=next(by_programs(view, shlex.join(words), (program,)), None))
+
+
+def in_place_of(wheel: Install) -> str:
     return f" in place of {', '.join(wheel.replaces)}" if wheel.replaces else ""
 
 
-def damages(view: View, wheel: InstallWheel) -> str:
+def damages(view: View, wheel: Install) -> str:
     """": libx.so.1 is gone": what is wrong with the files of an installed release."""
     told = [f"{posixpath.basename(each.path)} {DAMAGES.get(each.kind, 'is not as it was installed')}"
-            for each in view.environment.file_faults if (each.owner.manager, each.owner.name) == ("pip", wheel.project)]
+            for each in view.environment.file_faults if (each.owner.manager, each.owner.name) == (
+                "conda" if isinstance(wheel, InstallConda) else "pip", wheel.project)]
     more = f", and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
     return f": {', '.join(told[:MOST_TOLD])}{more}" if told else ""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from stackfix.plan.effect_world import Places
-from stackfix.plan.records import Change, InstallWheel, MakeLink, Node, SetAside, Step, WriteFile
+from stackfix.plan.records import Change, Install, MakeLink, Node, SetAside, Step, WriteFile
 
 ABSENT = Node(kind="absent")
 
@@ -34,5 +34,5 @@ def left_by(step: Step) -> Iterator[tuple[str, Node]]:
 
 def needed_steps(steps: Iterable[Step], places: Places) -> tuple[Step, ...]:
     """The steps that change anything: what is there already is left alone."""
-    return tuple(step for step in steps if isinstance(step, InstallWheel) or any(
+    return tuple(step for step in steps if isinstance(step, Install) or any(
         places.node(path) != after for path, after in left_by(step)))

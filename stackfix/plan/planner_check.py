@@ -13,7 +13,7 @@ from stackfix.plan.install_choice import unreached_by
 from stackfix.plan.names_paths import folder_of
 from stackfix.plan.planner_actions import actions_of
 from stackfix.plan.planner_search import Unwritten
-from stackfix.plan.records import Action, InstallWheel, Plan, Step
+from stackfix.plan.records import Action, InstallConda, InstallWheel, Plan, Step
 from stackfix.plan.simulate import Simulation
 
 
@@ -57,8 +57,8 @@ class Check:
 
     def folders(self, step: Step) -> Iterator[str]:
         """Folders, relative to the prefix, in which a step makes names."""
-        if isinstance(step, InstallWheel):
-            yield step.site
+        if isinstance(step, InstallWheel | InstallConda):
+            yield step.site if isinstance(step, InstallWheel) else step.record.rpartition("/")[0]
             yield from (each.path.rpartition("/")[0] for each in self.ground.files(step).coming)
         else:
             yield step.path.rpartition("/")[0]

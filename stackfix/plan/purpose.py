@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stackfix.plan.hook import is_hook
-from stackfix.plan.records import Action, InstallWheel, MakeLink, Plan, SetAside, WriteFile
+from stackfix.plan.records import Action, InstallConda, InstallWheel, MakeLink, Plan, SetAside, WriteFile
 
 LOADER = "_loader.py"       # of a hook: the module with its tables
 MODULES = (".py", ".so")
@@ -47,6 +47,10 @@ def things_of(action: Action, plan: Plan, ground: Ground) -> Iterator[Thing]:
     for step in action.steps:
         if isinstance(step, InstallWheel):
             yield Thing(name=step.project, is_there=is_installed(step, ground))
+        elif isinstance(step, InstallConda):
+            yield Thing(name=step.project, is_there=any(
+                re.fullmatch(rf"{re.escape(step.project)}-[^-]+-[^-]+\.json", each)
+                for each in ground.names("conda-meta")))
         elif isinstance(step, MakeLink):
             target = posixpath.normpath(posixpath.join(posixpath.dirname(step.path), step.target))
             yield Thing(name=step.path, is_there=ground.exists(step.path) and ground.exists(target))

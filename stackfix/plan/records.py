@@ -60,7 +60,36 @@ class InstallWheel:
     why: str = ""                   # this release: "as `stackfix lock --torch 2.3.1 --cuda 12.1` chooses it"
 
 
-Step = WriteFile | MakeLink | SetAside | InstallWheel
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallConda:
+    """One package of conda in place of what is installed of it, from an archive whose hash is checked.
+
+    conda links it into a folder of ours first; no conda works in the environment itself.
+    """
+
+    project: str                    # as conda calls it: "libnvjitlink"
+    version: str
+    build: str                      # "h5888daf_1"
+    url: str                        # of the archive, as its channel states it
+    sha256: str
+    program: tuple[str, ...]        # the words that start conda
+    replaces: tuple[str, ...]       # releases that go: ("libnvjitlink 12.0.140",)
+    records: tuple[str, ...]        # and what conda has noted of them: ("conda-meta/libnvjitlink-12.0.140-0.json",)
+    why: str = ""                   # this release
+
+    @property
+    def file(self) -> str:
+        """The archive's name."""
+        return self.url.rpartition("/")[2]
+
+    @property
+    def record(self) -> str:
+        """What conda notes of it, relative to the prefix."""
+        return f"conda-meta/{self.project}-{self.version}-{self.build}.json"
+
+
+Install = InstallWheel | InstallConda
+Step = WriteFile | MakeLink | SetAside | InstallWheel | InstallConda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, key_of
 from stackfix.plan.records import Unreached
 from stackfix.plan.rules_activation import by_activation, by_kernels
+from stackfix.plan.rules_conda import wants_of_conda
 from stackfix.plan.rules_hook import by_hook
 from stackfix.plan.rules_install import wants
 from stackfix.plan.rules_links import by_links, by_links_and_path
@@ -73,8 +75,9 @@ def candidates(view: View, finding: Finding, means: Means, choices: Choices, ref
                 tried.add(effect)
                 yield effect
     options = (*wants(view, finding), *toward(view, finding, choices.pinned())) if means.method in INSTALLING else ()
-    for option in options:
-        offers = choices.offers(option)
+    of_conda = wants_of_conda(view, finding) if means.method in INSTALLING else ()
+    asked = chain((choices.offers(each) for each in options), (choices.of_conda(each) for each in of_conda))
+    for offers in asked:
         refusals.note(key_of(finding), offers.reason, offers.unreached)
         for wheels in offers.sets:
             if wheels:

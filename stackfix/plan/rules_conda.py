@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import CondaPackage
 
@@ -26,6 +27,29 @@ class Program:
 
     kind: str                       # "conda", "mamba" or "micromamba": they take the same options
     word: str                       # that starts it: its name where it is on PATH, else its path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedConda:
+    """A package of conda in a range of releases."""
+
+    package: str
+    specifier: str                  # in conda's words: ">=12.4,<13"; "": the very release that is there, again
+
+
+def wants_of_conda(view: View, finding: Finding) -> Iterator[WantedConda]:
+    """What conda would have to bring; each would do by itself, best first."""
+    if view.environment.conda is None:
+        return
+    found = {WantedConda(package=each.package, specifier=each.specifier): None for each in finding.installs
+             if each.manager == "conda"}
+    for line in finding.cure:
+        words = shlex.split(line.partition("  #")[0]) if line.startswith("conda install ") else []
+        specs = [each for each in words[2:] if not each.startswith("-") and each != view.environment.prefix]
+        if len(specs) == 1:
+            name = name_of(specs[0])
+            found.setdefault(WantedConda(package=name, specifier="" if AGAIN in words else specs[0][len(name):]))
+    yield from found
 
 
 def by_programs(view: View, line: str, programs: Sequence[Program]) -> Iterator[str]:

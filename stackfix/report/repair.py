@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
-from stackfix.plan.records import Action, Change, InstallWheel, Left, Plan, WriteFile
+from stackfix.plan.records import Action, Change, Install, Left, Plan, WriteFile
 from stackfix.report.check import Manner, counted, led, title, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
@@ -126,7 +126,7 @@ def action_lines(number: int, action: Action, texts: Texts, manner: Manner) -> I
         yield f"   … {len(action.changes) - len(shown)} more (-v)"
     for note in action.notes:
         yield from wrapped(printable(f"note: {note}"), "   ", manner)
-    installs = any(isinstance(step, InstallWheel) for step in action.steps)
+    installs = any(isinstance(step, Install) for step in action.steps)
     if action.command and installs:
         yield from led([("   ", ""), (f"{'by hand':<10}", "dim")], printable(action.command), "", whole)
     if manner.verbose:

@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stackfix.plan.records import Action, Change, InstallWheel, MakeLink, Node, Plan, SetAside, Step, WriteFile
+from stackfix.plan.records import (
+    Action,
+    Change,
+    InstallConda,
+    InstallWheel,
+    MakeLink,
+    Node,
+    Plan,
+    SetAside,
+    Step,
+    WriteFile,
+)
 
 SITE = "lib/python3.11/site-packages"
 HOOK = f"{SITE}/_preload_hook.py"
@@ -131,9 +142,8 @@ def action(identity: str, kind: str, *steps: Step, changes: tuple[Change, ...] =
 
 def plan_of(world: World, *steps: Step, after: Mapping[str, Node] | None = None) -> Plan:
     """These steps as one action, with what each path is now."""
-    paths = [step.path for step in steps if not isinstance(step, InstallWheel)]
-    changes = tuple(Change(path=path, before=node(world.prefix / path), after=after_of(step, after or {}))
-                    for path, step in zip(paths, (s for s in steps if not isinstance(s, InstallWheel)), strict=True))
+    changes = tuple(Change(path=step.path, before=node(world.prefix / step.path), after=after_of(step, after or {}))
+                    for step in steps if not isinstance(step, InstallWheel | InstallConda))
     return Plan(prefix=str(world.prefix), actions=(action("one-1", "relink", *steps, changes=changes),), left=())
 
 
