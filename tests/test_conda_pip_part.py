@@ -13,6 +13,7 @@ from stackfix.conda.pip_part import bounds_of, pip_packages, pip_part
 from stackfix.conda.records import CondaRecord
 from stackfix.matrix.conda_names import load_conda_names
 from stackfix.matrix.records import TorchBuild
+from stackfix.resolve import closure
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.clash_links import clash_causes
 from stackfix.resolve.closure import Closure
@@ -218,3 +219,13 @@ def test_an_extension_for_the_other_abi_that_nobody_read_is_not_taken(tmp_path: 
     clash = Part(asked("torchvision"), new, sources=sources).clash
     assert any("with the old C++ ABI, and the channel's has the new one" in cause.text for cause in clash_causes(clash))
     assert "torchvision" in Part(asked("torchvision"), OLD_TORCH, sources=sources).packages
+
+
+def test_a_search_without_an_end_is_a_clash_that_nobody_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    for rounds in ("FIRST_ROUNDS", "MAX_ROUNDS"):
+        monkeypatch.setattr(closure, rounds, 1)
+    clash = Part(asked("transformers==4.40"), TORCH).clash
+    assert not clash.proved
+    assert bounds_of(clash) == ()
+    (told,) = clash_causes(clash)
+    assert told.text.startswith("the last clash of the search was on what pip brings")

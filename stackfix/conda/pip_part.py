@@ -12,7 +12,7 @@ from stackfix.conda.pip_problem import UNCOMPARED, beside, keep
 from stackfix.matrix.records import TorchBuild
 from stackfix.resolve.assemble import locked_packages
 from stackfix.resolve.clash import Clash
-from stackfix.resolve.closure import Closure, solve_closure
+from stackfix.resolve.closure import Closure, TooManyRounds, solve_closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.pep508 import parse_version
@@ -32,7 +32,7 @@ def pip_part(
 
     `build`: torch as the environment has it, the channel's or the wheel. `preferred`: the pip lock's closure. What was
     asked for by name and pip brings has the release that it has there; other versions of it are taken while they fit.
-    Raises TooManyRounds, and what the index raises.
+    A search that found no end is a clash that nobody proved. Raises what the index raises.
     """
     version = parse_version(build.version) or UNCOMPARED
     stack = Stack(version=version, text=build.version, builds={target.platform: build})
@@ -43,7 +43,11 @@ def pip_part(
         asked = [line.name for line in question.lines
                  if not line.requirement.constraint and view.applies(line.requirement.text, None)]
         keep(problem, preferred, asked)
-    return solve_closure(problem)
+    try:
+        return solve_closure(problem)
+    except TooManyRounds:       # another layout may hold what this one cannot tell
+        return Clash(problem=problem, name="what pip brings", needs=(), exclusions=(), refuted=(), forced_by={},
+                     proved=False)
 
 
 def pip_packages(
