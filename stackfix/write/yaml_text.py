@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 Yaml: TypeAlias = "str | int | bool | Sequence[Yaml] | Mapping[str, Yaml]"
 
-LETTERS_FIRST = re.compile(r"[A-Za-z][A-Za-z0-9_./+:@%=~-]*|_+[A-Za-z][A-Za-z0-9_./+-]*")
+LETTERS_FIRST = re.compile(r"_*[A-Za-z][A-Za-z0-9_./+:@%=~-]*")
 # A number has no letters but those of a base or an exponent, and of a date
 DIGITS_FIRST = re.compile(r"(?!0[xobXOB])(?=[A-Za-z0-9._+-]*[ac-df-np-su-wyA-CDF-NP-SU-WY])[0-9][A-Za-z0-9_.+-]*")
 WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"})
