@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from stackfix.errors import StackfixError
 from stackfix.sources.conda_live import Live, subdirs
+from stackfix.sources.conda_loop import answered, let_threads_leave
 from stackfix.sources.conda_names import Place
 
 IMPOSSIBLE = "stackfix-reads-ahead-only"        # a package that no channel has
@@ -34,7 +35,8 @@ class Ahead:
         if self._thread is None:
             self._live.expect(places)
             self._thread = threading.Thread(target=self._run, args=(tuple(places), platform, tuple(names)), daemon=True)
-            atexit.register(self.stop)      # Python must not end under it: see conda_loop
+            let_threads_leave()             # the last one that is registered is the first one that runs
+            atexit.register(self.stop)
             self._thread.start()
 
     def stop(self) -> None:
@@ -46,10 +48,12 @@ class Ahead:
             with suppress(RuntimeError):    # it has just ended
                 loop.call_soon_threadsafe(self._stop.set)
         thread.join(_PATIENCE)
+        answered()
 
     def _run(self, places: tuple[Place, ...], platform: str, names: tuple[str, ...]) -> None:
         with suppress(BaseException):       # py-rattler's panics are no Exception
             asyncio.run(self._read(places, platform, names))
+        answered()
 
     async def _read(self, places: tuple[Place, ...], platform: str, names: tuple[str, ...]) -> None:
         self._loop = asyncio.get_running_loop()

@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 from stackfix.errors import Unreachable
 
 Answer = TypeVar("Answer")
-_LEAVE = 0.05                       # seconds; a hundred times what a thread of py-rattler takes to let go
+_LEAVE = 0.1                        # seconds; a hundred times what a thread of py-rattler takes to let go
+_last_answer = [0.0]                # when it came, by time.monotonic
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
     """What `work` comes to. Raises Unreachable where py-rattler itself breaks down."""
     import asyncio
 
-    _let_threads_leave()
+    let_threads_leave()
     try:
         return asyncio.run(work)
     except BaseException as fault:
@@ -27,13 +28,24 @@ def run(work: Coroutine[Any, Any, Answer]) -> Answer:
         reason = str(fault).partition("\n")[0][:200]
         raise Unreachable("py-rattler", f"broke down on what a channel answered ({reason})",
                           "try another version of py-rattler, or take the bundled records with --offline") from None
+    finally:
+        answered()
+
+
+def answered() -> None:
+    """Note that py-rattler has just answered, or was told to stop."""
+    _last_answer[0] = time.monotonic()
 
 
 @cache
-def _let_threads_leave() -> None:
+def let_threads_leave() -> None:
     """See to it that Python does not end under py-rattler's threads.
 
     The thread that brings an answer is still inside Python for a moment after the answer is there; if Python ends in
     that moment, the process dies of a signal (seen with py-rattler 0.28, one run in four that ended at once).
     """
-    atexit.register(time.sleep, _LEAVE)
+    atexit.register(_wait)
+
+
+def _wait() -> None:
+    time.sleep(max(0.0, _LEAVE - (time.monotonic() - _last_answer[0])))
