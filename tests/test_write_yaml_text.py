@@ -58,8 +58,8 @@ def test_what_could_be_more_than_text_is_quoted(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["numpy", "py3.11_cuda12.1_cudnn8.9.2_0", "https://a.example/b/c-1.0-0.conda", "2024a",
-                                  "_libgcc_mutex=0.1=conda_forge", "conda-forge::numpy=1.26.4=py311h64a7726_0", "linux-64", "1.0rc1",
-                                  "5f" * 16])
+                                  "_libgcc_mutex=0.1=conda_forge", "conda-forge::numpy=1.26.4=py311h64a7726_0",
+                                  "linux-64", "1.0rc1", "5f" * 16])
 def test_what_is_text_to_everyone_stands_plain(text: str) -> None:
     assert scalar(text) == text
 
