@@ -31,10 +31,14 @@ class Ahead:
         self._thread: threading.Thread | None = None
 
     def start(self, places: Sequence[Place], platform: str, names: Sequence[str]) -> None:
-        """Begin; returns at once. What goes wrong is told when it is asked for in earnest."""
-        if self._thread is None:
+        """Begin; returns at once. What goes wrong is told when it is asked for in earnest.
+
+        A folder is not read ahead: nothing is waited for there, and to read more than is needed costs more.
+        """
+        far = tuple(place for place in places if not place.fetch.startswith("file:"))
+        if self._thread is None and far:
             self._live.expect(places)
-            self._thread = threading.Thread(target=self._run, args=(tuple(places), platform, tuple(names)), daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(far, platform, tuple(names)), daemon=True)
             let_threads_leave()             # the last one that is registered is the first one that runs
             atexit.register(self.stop)
             self._thread.start()

@@ -48,8 +48,8 @@ def record_address(url: str, place: Place) -> str:
 
 def _line(text: str | None) -> str | None:
     """The text on one line: lockfiles are read line by line."""
-    if text is None:
-        return None
+    if text is None or text.isprintable():
+        return text
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
