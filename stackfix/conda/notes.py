@@ -37,6 +37,9 @@ def _notes(target: CondaTarget, of: str, *, beside: bool) -> Iterator[str]:
     for virtual in target.virtual:
         if virtual.name == "__cuda":
             yield f"__cuda{of} is {virtual.version}: {_origin(virtual)}"
+    if target.guesses:
+        names = ", ".join(package for package, _ in target.guesses)
+        yield f"taken for the projects of their names{of}, which nothing but the names says: {names} of the channels"
     if target.snapshot is not None:
         snapshot = target.snapshot
         yield (

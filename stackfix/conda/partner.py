@@ -190,12 +190,21 @@ def conda_target(
         target=scene.target, layout=found.plan.layout, channels=found.plan.channels, priority=found.asked.priority,
         virtual=virtual, specs=_specs(found), torch=_torch_of(found),
         records=found.records, pip=found.pip, departures=(), snapshot=scene.channels.snapshot,
+        guesses=_guesses(scene, found),
     )
     told = departures(
         pip, made, scene.evidence.matrix, scene.names, books=scene.evidence.books,
         shelf=scene.shelf(found.plan.channels),
     )
     return replace(made, departures=told)
+
+
+def _guesses(scene: Scene, found: Found) -> tuple[tuple[str, str], ...]:
+    """Names that were taken for those of projects, where pip relies on it or the request names them."""
+    asked = {line.name for line in scene.lines}
+    provided = scene.names.provided(found.records, scene.cuda)
+    return tuple(
+        (one.record.name, one.project) for one in provided if not one.sure and (found.pip or one.project in asked))
 
 
 def _specs(found: Found) -> tuple[Spec, ...]:

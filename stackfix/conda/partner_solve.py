@@ -21,6 +21,7 @@ from stackfix.conda.records import (
     VirtualPackage,
 )
 from stackfix.conda.rules import rule_bounds
+from stackfix.errors import AnswerIsNo
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
@@ -100,26 +101,34 @@ def try_plan(scene: Scene, plan: Plan, solves: Solves, virtual: tuple[VirtualPac
         solved = _solve(plan, solves, virtual, bounds)
         if isinstance(solved, Missed):
             return solved
-        by_rules = tuple(Wish(spec=spec) for spec in _rule_bounds(scene, solved))
-        if set(by_rules) - set(bounds):
-            bounds = (*bounds, *by_rules)
-            continue
-        if plan.pip == ():
-            return solved
-        provided = scene.names.provided(solved.records, scene.cuda)
-        closure, with_flash = _pip_closure(scene, solved, around, provided)
-        if isinstance(closure, Closure):
-            return replace(solved, pip=pip_packages(
-                scene.evidence, scene.question, scene.target, closure, provided=provided, plan=with_flash))
-        if closure is None:
-            text = f"flash-attn {scene.flash_attn} has no wheel for this torch build"
-            return Missed(plan=plan, wishes=solved.wishes, text=text)
-        more = tuple(Wish(spec=spec) for spec in bounds_of(closure, scene.shelf(plan.channels)))
+        more = tuple(Wish(spec=spec) for spec in _rule_bounds(scene, solved))
         if not set(more) - set(bounds):
-            return Missed(plan=plan, wishes=(*solved.wishes, *bounds), clash=closure)
+            made = solved if plan.pip == () else _with_pip(scene, solved, around)
+            if isinstance(made, Found) or made.clash is None:
+                return made
+            more = tuple(Wish(spec=spec) for spec in bounds_of(made.clash, scene.shelf(plan.channels)))
+            if not set(more) - set(bounds):
+                return replace(made, wishes=(*made.wishes, *bounds))
         bounds = (*bounds, *more)
     return Missed(plan=plan, wishes=plan.wishes, text="what pip brings and what the channels have were not brought"
                                                       f" together within {MAX_ROUNDS} rounds")
+
+
+def _with_pip(scene: Scene, solved: Found, around: Around) -> Found | Missed:
+    """The plan with what pip brings, or what stands in the way of that."""
+    plan = solved.plan
+    provided = scene.names.provided(solved.records, scene.cuda)
+    try:
+        closure, with_flash = _pip_closure(scene, solved, around, provided)
+    except AnswerIsNo as fault:         # about one file, or a search without end: another layout may do without
+        return Missed(plan=plan, wishes=solved.wishes, text=fault.what(), unsure=True)
+    if isinstance(closure, Closure):
+        return replace(solved, pip=pip_packages(
+            scene.evidence, scene.question, scene.target, closure, provided=provided, plan=with_flash))
+    if closure is None:
+        text = f"flash-attn {scene.flash_attn} has no wheel for this torch build"
+        return Missed(plan=plan, wishes=solved.wishes, text=text)
+    return Missed(plan=plan, wishes=solved.wishes, clash=closure)
 
 
 def _rule_bounds(scene: Scene, found: Found) -> tuple[Spec, ...]:

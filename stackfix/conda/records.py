@@ -175,3 +175,4 @@ class CondaTarget:
     pip: tuple[LockedPackage, ...]              # sorted by name; step 2 among them
     departures: tuple[Departure, ...]
     snapshot: Snapshot | None = None            # where the records come from the bundled ones
+    guesses: tuple[tuple[str, str], ...] = ()   # (package, project) that only their names say to be the same
