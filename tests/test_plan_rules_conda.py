@@ -16,6 +16,7 @@ from stackfix.cli.repairing_conda import KINDS, programs_at_hand
 from stackfix.diagnose.situation import View
 from stackfix.inspect.places import Root
 from stackfix.matrix.libraries import load_libraries
+from stackfix.matrix.load import load_matrix
 from stackfix.plan.rules_conda import Program, WantedConda, by_programs
 from tests.case_worlds import TAG, nvjitlink
 from tests.conda_packages import JIT, Package
@@ -26,7 +27,7 @@ from tests.test_cases_k1 import SONAME
 
 JIT_NAME = "libnvjitlink"
 CONDA, MICRO = Program(kind="conda", word="conda"), Program(kind="micromamba", word="/opt/my tools/micromamba")
-FORGE = "https://conda.anaconda.org/conda-forge"
+FORGE = dict(load_matrix().sources.conda_channels)["conda-forge"]
 
 
 def prefix_with(folder: Path, prefix: str = "/opt/env") -> World:
