@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.cli.repairing_conda import CondaChoices, NotByConda, fault_of, step_of, why_never
+from stackfix.cli.repairing_conda import CondaChoices, NotByConda, fault_of, is_no, step_of, why_never
 from stackfix.errors import Unreachable
 from stackfix.matrix.libraries import load_libraries
 from stackfix.plan.rules_conda import Program, WantedConda
@@ -69,6 +69,7 @@ def test_a_package_of_conda_is_repaired_and_given_back(version: str, told: str, 
         assert "Error" in load(prefix, {})
         planned = say(prefix, "repair", "--dry-run", "--json")
         assert (planned.status, tree_of(prefix)) == (1, before), planned
+        assert [each["kind"] for each in planned.json["plan"]["actions"]] == ["install"], planned.json["plan"]["left"]
         done = say(prefix, "repair", "--yes", "--json")
         assert done.status == 0, done
         assert [(each["kind"], each["changes"]) for each in done.json["plan"]["actions"]] == [
@@ -129,4 +130,8 @@ def test_a_no_of_condas_is_not_an_index_out_of_reach() -> None:
     assert isinstance(far, Unreachable)
     assert isinstance(near, NotByConda)
     assert near.what() == "conda: says no: no such"
+    assert is_no({"success": False})
+    assert is_no({"error": "no such", "caused_by": "None"})
+    assert not is_no({"success": True, "actions": {}})
+    assert not is_no({"libnvjitlink": []})
 

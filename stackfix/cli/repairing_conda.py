@@ -126,9 +126,14 @@ class CondaChoices:
             raise Unreachable(program.word, f"did not answer within {PATIENCE:g} s") from error
         except (OSError, ValueError) as error:
             raise Unreachable(program.word, "gave no answer that can be read") from error
-        if not isinstance(answer, dict) or done.returncode != 0:
+        if not isinstance(answer, dict) or is_no(answer):       # some solvers crash at exit, with all of it said
             raise fault_of(program, answer if isinstance(answer, dict) else {})
         return answer
+
+
+def is_no(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer of conda's is an error: its status does not tell that a whole answer is one."""
+    return answer.get("success") is False or any(name in answer for name in ("error", "exception_name"))
 
 
 def fault_of(program: Program, answer: Mapping[str, Any]) -> StackfixError:
