@@ -122,6 +122,10 @@ def _with_pip(scene: Scene, solved: Found, around: Around) -> Found | Missed:
         closure, with_flash = _pip_closure(scene, solved, around, provided)
     except AnswerIsNo as fault:         # about one file, or a search without end: another layout may do without
         return Missed(plan=plan, wishes=solved.wishes, text=fault.what(), unsure=True)
+    if _steps_back(scene, around.plan, with_flash):
+        text = (f"flash-attn {scene.flash_attn} is a wheel in the pip lock and would be a second step here: the sha256"
+                " of its wheel for this torch build is not known")
+        return Missed(plan=plan, wishes=solved.wishes, text=text)
     if isinstance(closure, Closure):
         return replace(solved, pip=pip_packages(
             scene.evidence, scene.question, scene.target, closure, provided=provided, plan=with_flash))
@@ -129,6 +133,14 @@ def _with_pip(scene: Scene, solved: Found, around: Around) -> Found | Missed:
         text = f"flash-attn {scene.flash_attn} has no wheel for this torch build"
         return Missed(plan=plan, wishes=solved.wishes, text=text)
     return Missed(plan=plan, wishes=solved.wishes, clash=closure)
+
+
+def _steps_back(scene: Scene, before: FlashPlan | None, found: FlashPlan | None) -> bool:
+    """Whether flash-attn is a wheel in the pip lock and would be built here; a layout that is asked for may do so."""
+    return (
+        scene.question.request.layout is None and before is not None and found is not None
+        and scene.target in before.wheels and scene.target in found.sdists
+    )
 
 
 def _rule_bounds(scene: Scene, found: Found) -> tuple[Spec, ...]:
