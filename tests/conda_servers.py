@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -75,56 +77,83 @@ def answers(*rows: Row) -> Reply:
     return reply
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.reply, self.stop = reply, threading.Event()
+        self.served = Served(url=f"http://127.0.0.1:{self.server_address[1]}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        if self.server.stop.is_set():       # a connection that is kept outlives the server
+            self.close_connection = True
+            return
+        self.server.served.asked.append(self.path)
+        self.server.served.headers.append({key.lower(): value for key, value in self.headers.items()})
+        with suppress(OSError):
+            self._answer(self.server.reply(self.path))
+
+    def _answer(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for key, value in answer.headers.items():
+            self.send_header(key, value)
+        length = 10**9 if answer.endless else len(answer.body) if answer.length is None else answer.length
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        self.wfile.write(answer.body)
+        while answer.endless and not self.server.stop.wait(0.05):
+            self.wfile.write(answer.endless)
+        if answer.length is not None or answer.endless:
+            self.close_connection = True
+
+
 @contextmanager
-def serving(reply: Reply) -> Iterator[Served]:
+def serving(reply: Reply, tls: ssl.SSLContext | None = None) -> Iterator[Served]:
     """A server on loopback."""
-    stop = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            pass
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            if stop.is_set():       # a connection that is kept outlives the server
-                self.close_connection = True
-                return
-            served.asked.append(self.path)
-            served.headers.append({key.lower(): value for key, value in self.headers.items()})
-            with suppress(OSError):
-                self._answer(reply(self.path))
-
-        def _answer(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for key, value in answer.headers.items():
-                self.send_header(key, value)
-            length = 10**9 if answer.endless else len(answer.body) if answer.length is None else answer.length
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            if self.command == "HEAD":
-                return
-            self.wfile.write(answer.body)
-            while answer.endless and not stop.wait(0.05):
-                self.wfile.write(answer.endless)
-            if answer.length is not None or answer.endless:
-                self.close_connection = True
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    served = Served(url=f"http://127.0.0.1:{server.server_address[1]}")
+    server = _Server(reply)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        server.served.url = server.served.url.replace("http:", "https:")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield served
+        yield server.served
     finally:
-        stop.set()
+        server.stop.set()
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def make_authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """The certificate of an authority, and a server's context with one that it signed for 127.0.0.1."""
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    folder.mkdir()
+    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    openssl("req", *key, "-subj", "/CN=loopback", "-addext", "subjectAltName=IP:127.0.0.1", "-addext",
+            "basicConstraints=CA:FALSE", "-keyout", "own.key", "-out", "own.csr")
+    openssl("x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+            "-copy_extensions", "copy", "-out", "own.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "own.pem", folder / "own.key")
+    return folder / "ca.pem", context
 
 
 def opened(folder: Path, *names: str, condarc: str = "", offline: bool = False, snapshot: Path | None = None,

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import bz2
 import json
+import os
 import subprocess
 import sys
 import textwrap
 import threading
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from rattler.index import index_fs
 
 from stackfix.conda.records import CondaAsk, CondaConflict, CondaSolved, Spec
-from stackfix.errors import Unreachable
+from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.sources.conda_channels import CondaChannels
 from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
 from tests.conda_packages import SUBDIR, Package
-from tests.conda_servers import Answer, Reply, answers, channel_folder, opened, repodata, row, serving
+from tests.conda_servers import Answer, Reply, answers, channel_folder, make_authority, opened, repodata, row, serving
 from tests.sources_servers import RawServer
 
 ROWS = (row("app", "1.0", "lib >=1"), row("app", "2.0", "lib >=2"), row("lib", "1.5"), row("lib", "2.5"))
@@ -243,6 +245,33 @@ def test_rattlers_own_store_of_logins_is_used(tmp_path: Path, monkeypatch: pytes
     assert getattr(fault.value, "exit_status", None) == 2
 
 
+def test_netrc_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n", encoding="utf-8")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving(answers(*ROWS)) as server:
+        solve(opened(tmp_path, f"{server.url}/c"), "app")
+    assert server.headers[0]["authorization"] == "Basic " + b64encode(b"me:secret").decode()
+
+
+def test_certificates_are_checked_as_condarc_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    authority, tls = make_authority(tmp_path / "pki")
+    with serving(answers(*ROWS), tls) as server:
+        url = f"{server.url}/c"
+        with pytest.raises(BadChannel, match="its certificate is not trusted") as fault:
+            solve(opened(tmp_path, url), "app")
+        assert "ssl_verify" in str(fault.value.next_step())
+        for condarc in (f"ssl_verify: {authority}\n", "ssl_verify: false\n"):
+            assert versions(solve(opened(tmp_path, url, condarc=condarc), "app"))["app"] == "2.0"
+        usual = {"REQUESTS_CA_BUNDLE": str(authority)}
+        assert versions(solve(opened(tmp_path, url, environ=usual), "app"))["app"] == "2.0"
+        with pytest.raises(BadInput, match="no such file"):
+            solve(opened(tmp_path, url, condarc="ssl_verify: /no/such/file\n"), "app")
+    assert "SSL_CERT_FILE" not in os.environ
+
+
 def test_a_mirror_is_read_and_the_channels_own_address_written_down(tmp_path: Path) -> None:
     with serving(answers(row("python", "3.11"))) as server:
         mirrors = "\n".join(f"    - {server.url}/{name}" for name in ("m", "n"))
@@ -295,7 +324,7 @@ def test_ending_at_once_is_no_crash(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r})
-        from stackfix.errors import Unreachable
+        from stackfix.errors import BadInput, Unreachable
         from tests.conda_servers import opened
         proxy = "proxy_servers: {{http: 'http://127.0.0.1:9'}}\\n"
         channels = opened(Path({str(tmp_path)!r}), "http://127.0.0.1:9/x", condarc=proxy)
