@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from stackfix.conda.builds import as_torch_build
 from stackfix.conda.candidates import builds_of, choices, searched
-from stackfix.conda.decide_flash import flash_releases
+from stackfix.conda.decide_flash import flash_choices
 from stackfix.conda.layouts import Lacking, Scene
 from stackfix.conda.partner import CondaPartner, CondaSide, hold_target
 from stackfix.conda.partner_reasons import Miss, refusal_of
@@ -117,11 +117,12 @@ def _try_stack(
     misses: list[Miss] = []
     for chosen in sets:
         targets = [question.target(python, platform) for python in chosen for platform in request.platforms]
-        for version in flash_releases(flash, question, side, stack, targets):
+        for choice in flash_choices(flash, question, side, stack, targets):
             for layout in layouts:
-                held = _hold(evidence, flash, question, side, stack, targets, layout, version)
+                held = _hold(evidence, flash, question, side, stack, targets, layout, choice.release)
                 if not isinstance(held, list):
-                    return Solved(question=question, stack=stack, plan=None, closures={}, newer=(), conda=held)
+                    return Solved(question=question, stack=stack, plan=None, closures={}, newer=(), conda=held,
+                                  flash_attn_out=choice.out)
                 misses.extend(held)
         if not any(_rests_on_python(miss) for miss in misses):
             break                       # no other Python helps

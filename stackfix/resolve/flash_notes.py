@@ -26,11 +26,10 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     request, plan = solved.question.request, solved.plan
     if request.no_flash_attn or any(line.name == FLASH_ATTN for line in solved.question.lines):
         return
+    if solved.flash_attn_out is not None:
+        yield f"flash-attn is left out: {solved.flash_attn_out}"
     targets = sorted(solved.closures)
-    if not targets:
-        return                      # only channels were asked: their own notes say what became of it
-    if solved.flash_attn_kept_out:
-        yield "flash-attn is left out: the conda side cannot have a release that has a wheel for this torch"
+    if solved.flash_attn_out is not None or not targets:
         return
     left_out = [target for target in targets if plan is None or not plan.covers(target)]
     if left_out and cuda_builds(solved):

@@ -39,7 +39,7 @@ class Solved:
     closures: Mapping[Target, Closure]
     newer: tuple[Stack, ...]        # newer releases within what was asked that the matrix has no row for
     conda: tuple[CondaTarget, ...] = ()     # the other side, where one was asked
-    flash_attn_kept_out: bool = False       # there is a wheel, but the other side cannot have that release
+    flash_attn_out: str | None = None       # why it is left out, where it is for the other side's sake
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -171,7 +171,8 @@ def _without_flash_attn(evidence: Evidence, flash: FlashAttn, solved: Solved) ->
     closures = _close(evidence, flash, solved.question, solved.stack, list(solved.closures), None)
     if isinstance(closures, Clash):
         return None
-    return replace(solved, plan=None, closures=closures, flash_attn_kept_out=True)
+    out = "the conda side cannot have a release that has a wheel for this torch"
+    return replace(solved, plan=None, closures=closures, flash_attn_out=out)
 
 
 def with_hashes(solved: Solved, flash: FlashAttn) -> Solved | None:
