@@ -60,6 +60,18 @@ def test_a_record_that_is_gone_changes_the_answer(tmp_path: Path) -> None:
         assert versions(solve(opened(tmp_path, f"{less.url}/c"), "app"))["app"] == "1.0"
 
 
+def test_the_next_run_sees_what_has_changed(tmp_path: Path) -> None:
+    rows = list(ROWS)
+
+    def reply(path: str) -> Answer:
+        return answers(*rows)(path)
+
+    with serving(reply) as server:
+        assert versions(solve(opened(tmp_path, f"{server.url}/c"), "app"))["app"] == "2.0"
+        del rows[1]
+        assert versions(solve(opened(tmp_path, f"{server.url}/c"), "app"))["app"] == "1.0"
+
+
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     with serving(answers(*ROWS)) as server:
         channels = opened(tmp_path, f"{server.url}/c")
