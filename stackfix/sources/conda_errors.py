@@ -54,7 +54,8 @@ def bad_channel(name: str, fault: Exception) -> BadChannel:
     status = _STATUS.search(text)
     if "could not find subdir" in text:
         what = f" ({status['status']})" if status else ""
-        return BadChannel(name, f"has no noarch/repodata.json{what}: it is no conda channel", "check how it is written")
+        return BadChannel(name, f"has no noarch/repodata.json{what}: it is no conda channel",
+                          "check its name, address or path")
     if status is not None and status["status"][:3] in {"401", "403", "407"}:
         return BadChannel(name, f"asks for a login ({status['status']})", _LOGIN_HINT)
     if status is not None:

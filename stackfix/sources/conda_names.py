@@ -148,7 +148,8 @@ class Places:
         try:
             parse_address(url)
         except ValueError as fault:
-            raise BadInput(shown, str(fault), "name a channel, or give an https, http or file address") from None
+            reason = str(fault).replace("only http and https are used", "only http, https and file are read")
+            raise BadInput(shown, reason, "name a channel, or give an https, http or file address") from None
 
 
 def urlsplit_scheme(url: str) -> str:

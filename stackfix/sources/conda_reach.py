@@ -52,7 +52,7 @@ class Reach:
         except TimeoutError:
             return f"no connection within {self._timeout:g} s"
         except socket.gaierror:
-            return "its host name cannot be resolved"
+            return "the host name cannot be resolved"
         except (OSError, UnicodeError) as fault:
-            return plain(fault) if isinstance(fault, OSError) else "its host name is none"
+            return plain(fault) if isinstance(fault, OSError) else "the host name is none"
         return None
