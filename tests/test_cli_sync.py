@@ -18,7 +18,8 @@ def test_a_dry_run_prints_the_changes_and_asks_nobody(world: World, say: Say) ->
     assert (said.status, said.out) == (1, "install filelock 3.12.0\n"), said
     document = say("sync", "--prefix", "env", "--dry-run", "--json").json
     assert document["changes"] == [
-        {"action": "install", "name": "filelock", "installed": None, "locked": "3.12.0", "build": False}]
+        {"action": "install", "name": "filelock", "installed": None, "locked": "3.12.0", "build": False,
+         "manager": "pip"}]
     assert (document["dry_run"], document["prefix"]) == (True, str(Path("env").absolute()))
     assert world.asked == []
 

@@ -46,6 +46,10 @@ class Bars:
         """`done` of `total` bytes of `file` are there."""
         self._update(file, done, total)
 
+    def packages(self, done: int, total: int, /) -> None:
+        """`done` of `total` packages of channels are there."""
+        self._update("packages of channels", done, total)
+
     def hashing(self, done: int, total: int, /) -> None:
         """`done` of `total` installed bytes are hashed."""
         self._update("hashing", done, total)

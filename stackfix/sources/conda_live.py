@@ -76,7 +76,7 @@ class Live:
         from rattler.repo_data.gateway import SourceConfig
 
         action = "force-cache-only" if self.offline is not None else "cache-or-fetch"
-        return Gateway(cache_dir=self._cache_dir / "conda-repodata-v1", client=self._client(),
+        return Gateway(cache_dir=self._cache_dir / "conda-repodata-v1", client=self.client(seconds=self._longest),
                        default_config=SourceConfig(cache_action=action),  # type: ignore[arg-type]
                        show_progress=self._progress)
 
@@ -146,7 +146,8 @@ class Live:
         """Seconds that one whole answer may take."""
         return max(1, math.ceil(self._settings.read_timeout * _READS))
 
-    def _client(self) -> Client:
+    def client(self, *, seconds: int) -> Client:
+        """rattler's client, which gives one whole answer so many seconds. Raises BadInput for a bad setting."""
         from rattler import Config
         from rattler.exceptions import AuthenticationStorageError
         from rattler.networking import Client
@@ -155,7 +156,7 @@ class Live:
             config = Config.from_toml(self._config())
             with _authorities(self._settings, self._environ):
                 return Client.from_config(config, max_retries=self._settings.retries, user_agent=self._agent,
-                                          timeout=self._longest)
+                                          timeout=seconds)
         except AuthenticationStorageError as fault:
             raise BadInput("rattler's store of logins", without_secrets(str(fault).splitlines()[0]),
                            "correct the file, or set RATTLER_AUTH_FILE to another") from None

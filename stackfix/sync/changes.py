@@ -61,4 +61,5 @@ def describe(change: Change) -> str:
     built = " (second step, built from source)" if change.build and change.action != "keep" else ""
     if change.action == "change":
         return f"change {change.name} {change.installed or 'of unknown version'} -> {change.locked}{built}"
-    return f"{change.action} {change.name} {change.installed if change.action == 'keep' else change.locked}{built}"
+    version = change.locked if change.action == "install" else change.installed
+    return f"{change.action} {change.name} {version}{built}"

@@ -50,7 +50,8 @@ def plan_commands(
 
 def text_of(step: Step, installer: Installer, replaced: Mapping[str, str]) -> str | None:
     """The step as requirements, where its own file cannot be given to the installer."""
-    if replaced.keys() & {entry.name for entry in step.entries} or (installer.name == "pip" and not step.native):
+    if replaced.keys() & {entry.name for entry in step.entries} or step.foreign or (
+            installer.name == "pip" and not step.native):
         return "".join(requirement_line(entry, replaced.get(entry.name, entry.url)) for entry in step.entries)
     return None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stackfix.write.records import Entry
 
@@ -31,6 +33,7 @@ class Step:
     entries: tuple[Entry, ...]
     build: bool                     # the second step: an sdist, built without isolation
     native: bool                    # the file can be given to pip as it is; a pylock cannot
+    foreign: bool = False           # nor can it be given to uv: the entries of a conda lockfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +68,40 @@ class Installed:
 class Change:
     """What a sync does about one pin."""
 
-    action: str                     # "install", "change" or "keep"
+    action: str                     # "install", "change", "keep" or "remove"
     name: str
     installed: str | None           # version that is there
     locked: str                     # version, or the URL where that says none
     build: bool                     # of the second step
+    manager: str = "pip"            # or "conda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaInstalled:
+    """One linked package, as its record in conda-meta says."""
+
+    name: str
+    version: str
+    build: str
+    sha256: str | None
+    md5: str | None
+    url: str | None
+    channel: str | None
+    subdir: str | None
+    path: Path                      # of its record
+    files: tuple[str, ...]          # below the prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacked:
+    """One unpacked package of a channel, checked."""
+
+    folder: Path
+    index: Mapping[str, Any]        # its info/index.json
+    is_python: bool                 # noarch: its files go into the site-packages of whatever Python is there
+    paths: tuple[str, ...]          # relative to the prefix, or to what `is_python` says
+    links: tuple[tuple[str, str], ...]      # (path, target) of its symbolic links
+    scripts: tuple[str, ...]        # that conda would run; none is run here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
