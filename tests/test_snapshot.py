@@ -115,7 +115,8 @@ def test_a_live_snapshot_holds_what_its_stacks_need(tmp_path: Path) -> None:
         *(row("pytorch", "2.3.0", "lib >=1", build=build, build_number=number) for number, build in
           enumerate(("cuda120_py311h1_0", "cuda120_py311h2_1", "cpu_py311h3_2"))),
         row("pytorch", "1.9.0", build="cuda111_py39h1_0"), row("lib", "1.0"), row("lib", "2.0"),
-        row("torchvision", "0.18"), row("unrelated", "1.0"), row("triton", "3.0", "nothing-has-this"))
+        row("torchvision", "0.18"), row("python", "3.11.9"), row("pip", "25.0"),
+        row("unrelated", "1.0"), row("triton", "3.0", "nothing-has-this"))
     base = channel_folder(tmp_path / "conda-forge", *rows).parent
     channels = opened(tmp_path, condarc=f"custom_channels: {{conda-forge: '{base.as_uri()}'}}\n")
     told: list[str] = []
@@ -123,10 +124,10 @@ def test_a_live_snapshot_holds_what_its_stacks_need(tmp_path: Path) -> None:
     [subdir] = made.subdirs
     assert set(subdir.rows) == {
         "pytorch-2.3.0-cuda120_py311h2_1.conda", "pytorch-2.3.0-cpu_py311h3_2.conda", "lib-2.0-0.conda",
-        "torchvision-0.18-0.conda"}
+        "torchvision-0.18-0.conda", "python-3.11.9-0.conda", "pip-25.0-0.conda"}
     assert [re.split(r": ", line)[2] for line in told] == [
         "torch 2.3.0 cpu_py311h3_2", "torch 2.3.0 cuda120_py311h2_1"]
-    assert json.loads(render_subdir(subdir))["packages.conda"]["lib-2.0-0.conda"]["md5"] == rows[-4]["md5"]
+    assert json.loads(render_subdir(subdir))["packages.conda"]["lib-2.0-0.conda"]["md5"] == row("lib", "2.0")["md5"]
 
 
 def test_of_each_build_the_newest_is_taken(tmp_path: Path) -> None:

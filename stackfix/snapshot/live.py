@@ -50,7 +50,9 @@ def groups_of(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 def _chosen(channels: CondaChannels, group: tuple[Channel, ...], platform: str,
             tell: Callable[[str], None]) -> Iterator[CondaRecord]:
-    """The records of all answers of one group of channels."""
+    """The records of all answers of one group of channels: Pythons for wheels, then the stacks of torch."""
+    for minor in PYTHONS:
+        yield from _solved(channels, group[-1:], platform, (f"python {minor}.*", "pip"))
     for torch in builds(channels.records(group[:1], platform, TORCH)):
         pin = f"{TORCH} =={torch.version} {torch.build}"
         alone = _solved(channels, group, platform, (pin,))
