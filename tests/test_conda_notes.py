@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stackfix.conda.builds import torch_builds
 from stackfix.conda.candidates import Choice
-from stackfix.conda.layouts import Lacking, Plan, Wish
+from stackfix.conda.layouts_records import Lacking, Plan, Wish
 from stackfix.conda.notes import conda_notes
 from stackfix.conda.partner_reasons import Unlike, reason_of
 from stackfix.conda.partner_solve import Missed

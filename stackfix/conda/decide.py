@@ -9,7 +9,7 @@ from packaging.version import Version
 from stackfix.conda.builds import as_torch_build
 from stackfix.conda.candidates import builds_of, choices, searched
 from stackfix.conda.decide_flash import flash_choices
-from stackfix.conda.layouts import Lacking, Scene
+from stackfix.conda.layouts_records import Lacking, Scene
 from stackfix.conda.partner import CondaPartner, CondaSide, hold_target
 from stackfix.conda.partner_reasons import Miss, refusal_of
 from stackfix.conda.partner_solve import Around, Missed

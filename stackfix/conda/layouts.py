@@ -2,97 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 
 from stackfix.conda.candidates import Choice
+from stackfix.conda.layouts_records import Lacking, Plan, Scene, Wish
 from stackfix.conda.matching import admits
-from stackfix.conda.names import NameBook, Package, Shelf
-from stackfix.conda.records import Channel, Channels, Spec
+from stackfix.conda.records import Channel, Spec
 from stackfix.conda.specs import Translated, Untranslated, translate
-from stackfix.errors import StackfixError
 from stackfix.matrix.query import CPU
-from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.pep508 import normalise, parse_version
-from stackfix.resolve.question import FLASH_ATTN, Question, UserLine
-from stackfix.resolve.records import Asked, Target
-from stackfix.sources.errors import SdistNeedsBuild
+from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.question import FLASH_ATTN, UserLine
 
 SYSTEM = ("libstdcxx",)         # what wheels of the stack need of a system beside Python itself
 FREE_THREADS_FROM = (3, 13)     # Pythons that are built twice: their build strings tell which
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """One thing that is asked of the channels, and what the user asked for that it rests on."""
-
-    spec: Spec
-    asks: tuple[Asked, ...] = ()
-    project: str | None = None      # that a line of the request names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One layout for one target with one torch build."""
-
-    layout: str
-    target: Target
-    choice: Choice | None           # None in layout wheels
-    channels: tuple[Channel, ...]
-    wishes: tuple[Wish, ...]
-    limits: tuple[Wish, ...]        # constraints: only bound what is there
-    loose: tuple[Wish, ...]         # what is taken back, the last first, where the solve fails with it
-    pip: tuple[str, ...] | None     # projects named by the request that pip brings; None: all of them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
-    """Why a layout is out of the question before anything is solved."""
-
-    layout: str
-    kind: str                       # what: "package", "build", "python", "flash-attn"; "nothing": it is another layout
-    text: str
-    source: str
-    asks: tuple[Asked, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What all plans of one target have in common."""
-
-    question: Question
-    evidence: Evidence
-    channels: Channels
-    names: NameBook
-    target: Target
-    flash_attn: str | None          # the release that the stack has
-    cuda: str                       # of the wheel, or as asked
-    pip_versions: Mapping[str, str] = field(default_factory=dict)   # of the pip lock, by project
-
-    def package(self, choice: Choice, project: str) -> Package | None:
-        """The package of the channels that brings a project; None: they have none."""
-        return self.names.choose(project, self.shelf(choice.channels), choice.torch.cuda)
-
-    def shelf(self, channels: tuple[Channel, ...]) -> Shelf:
-        """The records that these channels have of a name."""
-        return lambda name: self.channels.records(channels, self.target.platform, name)
-
-    def lines_of_extra(self, project: str, extra: str) -> tuple[str, ...] | None:
-        """Requires-Dist of the project's newest release for the target; None where that cannot be told."""
-        try:
-            candidate = next(self.evidence.project(project, self.target).candidates(()), None)
-            metadata = None if candidate is None else self.evidence.metadata(candidate)
-        except StackfixError:
-            return None
-        if metadata is None or isinstance(metadata, SdistNeedsBuild):
-            return None
-        return metadata.requires_dist if extra in map(normalise, metadata.provides_extra) else ()
-
-    @property
-    def lines(self) -> tuple[UserLine, ...]:
-        """What the request names beside the stack, where it holds on the target."""
-        view = self.evidence.view(self.target)
-        return tuple(line for line in self.question.lines if view.applies(line.requirement.text, None))
 
 
 def plans_for(scene: Scene, layout: str, choices: Iterable[Choice]) -> Iterator[Plan | Lacking]:

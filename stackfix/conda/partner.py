@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from stackfix.conda.builds import torch_builds
 from stackfix.conda.candidates import Choice, choices, searched
 from stackfix.conda.consistent import departures
-from stackfix.conda.layouts import Lacking, Plan, Scene, mixed_plan, plans_for
+from stackfix.conda.layouts import mixed_plan, plans_for
+from stackfix.conda.layouts_records import Lacking, Plan, Scene
 from stackfix.conda.names import NameBook
 from stackfix.conda.partner_quick import plain_conflict
 from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of

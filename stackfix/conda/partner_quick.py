@@ -6,7 +6,7 @@ from packaging.version import Version
 
 from stackfix.conda.bounds import Line, lines_for
 from stackfix.conda.builds import PYTORCH
-from stackfix.conda.layouts import Plan, Scene, Wish
+from stackfix.conda.layouts_records import Plan, Scene, Wish
 from stackfix.conda.matching import admits, admits_version
 from stackfix.conda.records import CondaCause, CondaConflict, CondaRecord
 from stackfix.resolve.pep508 import parse_version

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackfix.conda.layouts import Lacking, Plan
+from stackfix.conda.layouts_records import Lacking, Plan
 from stackfix.conda.partner_solve import Missed
 from stackfix.conda.records import CondaCause, Departure
 from stackfix.resolve.against import Reason

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from stackfix.conda.builds import as_torch_build, torch_builds
 from stackfix.conda.flash import flash_plan
-from stackfix.conda.layouts import Plan, Scene, Wish
+from stackfix.conda.layouts_records import Plan, Scene, Wish
 from stackfix.conda.names import Provided
 from stackfix.conda.pip_bounds import bounds_of
 from stackfix.conda.pip_part import pip_packages, pip_part
