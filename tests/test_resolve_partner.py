@@ -27,6 +27,7 @@ class Other:
     """A side that holds what `holds` says. It notes what it was asked."""
 
     holds: Holds
+    says: str = "no a"
     early: Callable[[Stack], bool] = lambda _: True
     asked: list[tuple[str, str]] = field(default_factory=list)
 
@@ -47,7 +48,7 @@ class Other:
     def _reason(self, question: Question) -> Reason:
         chain = (Cause(kind="channel", text="{torch} wants a", source="a.conda"),
                  Cause(kind="channel", text="there is no a", source="forge"))
-        return Reason(kind="channel", asks=question.ask("layout"), says="no a", source="a.conda", chain=chain)
+        return Reason(kind="channel", asks=question.ask("layout"), says=self.says, source="a.conda", chain=chain)
 
 
 def joint(request: StackRequest, other: Other) -> Lock:
@@ -97,14 +98,20 @@ def test_both_sides_are_one_chain_and_offers_hold_on_both() -> None:
 
 
 def test_a_flash_attn_that_nobody_asked_for_gives_way() -> None:
-    other = Other(holds=lambda solved: solved.plan is None)
+    other = Other(holds=lambda solved: solved.plan is None, says="no flash-attn 2.6.3")
     found = joint(asked(torch="==2.3.1", no_flash_attn=False), other)
     assert found.stack.flash_attn is None
     assert "flash-attn" not in {package.name for package in found.targets[0].packages}
     assert any(note.startswith("flash-attn is left out: the conda side") for note in found.notes)
 
 
+def test_it_stays_where_it_has_no_part_in_the_refusal() -> None:
+    other = Other(holds=lambda solved: solved.stack.text == "2.3.0")
+    assert joint(asked(torch="==2.3.*", no_flash_attn=False), other).stack.flash_attn == "2.6.3"
+    assert [torch for torch, _ in other.asked] == ["2.3.1", "2.3.0"]
+
+
 def test_one_that_was_asked_for_does_not() -> None:
-    other = Other(holds=lambda solved: solved.plan is None)
+    other = Other(holds=lambda solved: solved.plan is None, says="no flash-attn 2.5.8")
     with pytest.raises(NoConsistentStack):
         joint(asked(torch="==2.3.1", flash_attn="==2.5.8"), other)

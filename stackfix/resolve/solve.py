@@ -15,7 +15,7 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.flash_reasons import flash_plans, no_wheel_reason
 from stackfix.resolve.pep508 import admits
-from stackfix.resolve.question import Question
+from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
 from stackfix.resolve.stack import Stack, pythons_to_try, stacks
@@ -149,13 +149,19 @@ def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner
             held = partner.hold(finished, evidence, flash)
             if not isinstance(held, Refusal):
                 return replace(finished, conda=held)
-            plain = _without_flash_attn(evidence, flash, finished)
+            plain = _without_flash_attn(evidence, flash, finished) if _names_flash_attn(held) else None
             again = partner.hold(plain, evidence, flash) if plain is not None else held
             return held if plain is None or isinstance(again, Refusal) else replace(plain, conda=again)
         other = _try_targets(evidence, flash, solved.question, solved.stack, list(solved.closures))
         if isinstance(other, Refusal):
             return other
         solved = other
+
+
+def _names_flash_attn(refusal: Refusal) -> bool:
+    """Whether flash-attn has a part in it: else the same closures without it would be solved for nothing."""
+    said = (text for reason in refusal.reasons for text in (reason.says, *(cause.text for cause in reason.chain)))
+    return any(FLASH_ATTN in text for text in said)
 
 
 def _without_flash_attn(evidence: Evidence, flash: FlashAttn, solved: Solved) -> Solved | None:
