@@ -24,6 +24,7 @@ COMMANDS = {        # name -> (module, one line of help): a module is imported w
     "run": ("stackfix.cli.run", "Start a command in the environment as it would be after repair; change nothing."),
     "probe": ("stackfix.cli.probe", "Run GPU kernels in child processes and compare the numbers with the CPU."),
     "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
+    "diff": ("stackfix.cli.diff", "Show what changed between two lockfiles, or a lockfile and an environment."),
     "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),
 }
 

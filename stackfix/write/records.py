@@ -132,3 +132,49 @@ class CondaLockFile:
     glibc: str | None = None
     second_steps: tuple[str, ...] = ()          # bare names of files to install afterwards
     ours: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One package that a lockfile or an environment holds, in whatever manager's words."""
+
+    name: str                       # as its manager calls it
+    key: str                        # what conda and pip call it alike: the project, without its CUDA suffix
+    manager: str                    # "conda" or "pip"
+    version: str | None             # None where only an address says it
+    build: str | None = None        # conda's build string
+    source: str | None = None       # channel of conda, address of a file of pip; without credentials
+    hashes: tuple[str, ...] = ()    # "sha256:…" and "md5:…", sorted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTarget:
+    """What one side holds for one target. None: it does not say."""
+
+    python: str | None              # "3.11"
+    platform: str | None            # "linux-64"
+    packages: tuple[Held, ...]
+
+    @property
+    def label(self) -> str:
+        """`Python 3.11 on linux-64`."""
+        return f"Python {self.python or '?'} on {self.platform or 'this machine'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """One package that is not the same on both sides. `before` None: added; `after` None: removed."""
+
+    kinds: tuple[str, ...]          # "added", "removed", "manager", "version", "build", "source", "hash"
+    stack: bool                     # torch, CUDA, cuDNN, nvJitLink, flash-attn or what is built for them
+    before: Held | None
+    after: Held | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetChanges:
+    """What changed for one target."""
+
+    before: HeldTarget
+    after: HeldTarget
+    changes: tuple[Changed, ...]    # those of the stack first

@@ -1,0 +1,178 @@
+"""`stackfix diff` as a command line: formats, environments, what counts as a change, and what is no side at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stackfix.conda.records import CondaTarget
+from stackfix.write.conda_files import plan_conda
+from stackfix.write.files import plan_files
+from tests.cli_world import Say, settle
+from tests.conda_real import solved_target
+from tests.lock_samples import COMMAND, HERE, NOWHERE, indexed, lock_of, sample_packages, target_lock
+
+FORMATS = ("requirements", "pylock", "constraints")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(monkeypatch, tmp_path, "http://127.0.0.1:9/simple")
+
+
+@pytest.fixture(scope="module")
+def solved(stackfix_cache: Path) -> CondaTarget:
+    return solved_target(stackfix_cache, "pytorch 2.3.* cuda*", "cudnn <9", "numpy 1.26.*")
+
+
+def write(folder: str, target: CondaTarget, *formats: str) -> None:
+    Path(folder).mkdir(exist_ok=True)
+    for file in plan_conda((target,), formats=formats, name=None, command="stackfix lock"):
+        Path(folder, file.path).write_text(file.text, encoding="utf-8")
+
+
+def write_pip(folder: str) -> None:
+    Path(folder).mkdir(exist_ok=True)
+    for file in plan_files(lock_of(target_lock(sample_packages(NOWHERE))), formats=FORMATS, name=None,
+                           command=COMMAND):
+        Path(folder, file.path).write_text(file.text, encoding="utf-8")
+
+
+def test_formats_of_one_lock_say_the_same(say: Say, solved: CondaTarget) -> None:
+    write("a", solved, "conda-lock", "explicit", "pixi", "environment")
+    write_pip("a")
+    for first, second in (("conda-lock.yml", "pixi.lock"), ("pixi.lock", "conda-linux-64.lock"),
+                          ("conda-lock.yml", "environment.yml"), ("requirements.txt", "pylock.toml"),
+                          ("pylock.toml", "constraints.txt")):
+        said = say("diff", f"a/{first}", f"a/{second}")
+        assert (said.status, said.out) == (0, ""), (first, second, said)
+
+
+def test_what_changed_is_named_the_stack_first(say: Say, solved: CondaTarget) -> None:
+    write("a", solved, "conda-lock")
+    records = []
+    for record in solved.records:
+        if record.name == "cudnn":
+            records.append(replace(record, version="8.8.0", file_name=f"cudnn-8.8.0-{record.build}.conda",
+                                   url=record.url.replace(record.version, "8.8.0")))
+        elif record.name == "bzip2":
+            records.append(replace(record, sha256="0" * 64, md5="0" * 32))
+        elif record.name == "numpy":
+            records.append(replace(record, build="other_0", file_name=f"numpy-{record.version}-other_0.conda",
+                                   url=record.url.replace(record.build, "other_0")))
+        elif record.name != "zstd":
+            records.append(record)
+    write("b", replace(solved, records=tuple(records)), "conda-lock")
+    said = say("diff", "a/conda-lock.yml", "b/conda-lock.yml")
+    assert said.status == 1
+    by = {record.name: record for record in solved.records}
+    assert said.out.splitlines() == [
+        f"~ cudnn {by['cudnn'].version} {by['cudnn'].build} -> 8.8.0 {by['cudnn'].build} (conda; version)",
+        f"~ bzip2 {by['bzip2'].version} {by['bzip2'].build} (conda; another file: the hash differs)",
+        f"~ numpy {by['numpy'].version} {by['numpy'].build} -> {by['numpy'].version} other_0 (conda; build)",
+        f"- zstd {by['zstd'].version} {by['zstd'].build} (conda)"]
+    document = say("diff", "a/conda-lock.yml", "b/conda-lock.yml", "--json").json
+    assert document["schema_version"] == 1
+    [target] = document["targets"]
+    assert [(one["kinds"], one["stack"]) for one in target["changes"]] == [
+        (["version"], True), (["hash"], False), (["build"], False), (["removed"], False)]
+    assert target["changes"][1]["after"]["hashes"] == [f"md5:{'0' * 32}", f"sha256:{'0' * 64}"]
+    turned = say("diff", "b/conda-lock.yml", "a/conda-lock.yml")
+    assert turned.out.splitlines()[-1] == f"+ zstd {by['zstd'].version} {by['zstd'].build} (conda)"
+
+
+def test_names_of_conda_and_pip_are_joined(say: Say, solved: CondaTarget) -> None:
+    write("a", solved, "conda-lock")
+    wheels = [indexed("torch", "2.3.1", "https://files.example")]
+    for file in plan_files(lock_of(target_lock(tuple(wheels), replace(HERE, python="3.11"))),
+                           formats=("requirements",), name=None, command=COMMAND):
+        Path(file.path).write_text(file.text.replace(f"cp{HERE.python.replace('.', '')}-linux", "cp311-linux"),
+                                   encoding="utf-8")
+    said = say("diff", "requirements.txt", "a/conda-lock.yml")
+    build = next(record for record in solved.records if record.name == "pytorch")
+    assert said.out.splitlines()[0] == f"~ torch 2.3.1 (pip) -> pytorch {build.version} {build.build} (conda)"
+
+
+def test_an_environment_is_a_side(say: Say) -> None:
+    write_pip("a")
+    site = Path(f"env/lib/python{HERE.python}/site-packages")
+    for name, version in (("torch", "2.3.1+cu121"), ("einops", "0.7.0"), ("filelock", "3.29.0"),
+                          ("tiny_server", "1.0")):
+        folder = site / f"{name}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    said = say("diff", "a/requirements.txt", "env")
+    assert (said.status, said.out.splitlines()) == (1, [
+        "~ torch 2.3.1 -> 2.3.1+cu121 (pip; build)",
+        "- flash-attn 2.5.8 (pip)",
+        "~ einops 0.8.1 -> 0.7.0 (pip; version)"]), said
+
+
+def test_a_conda_prefix_is_a_side(say: Say, solved: CondaTarget) -> None:
+    write("a", solved, "conda-lock")
+    meta = Path("env/conda-meta")
+    meta.mkdir(parents=True)
+    for record in solved.records:
+        if record.name == "zstd":
+            continue
+        (meta / f"{record.name}.json").write_text(json.dumps({
+            "name": record.name, "version": record.version, "build": record.build, "subdir": record.subdir,
+            "sha256": record.sha256, "md5": record.md5, "channel": f"{record.channel}/", "url": record.url,
+            "files": [f"lib/python3.11/site-packages/{record.name}-1.dist-info/METADATA"]}))
+    site = Path(f"env/lib/python3.11/site-packages/{solved.records[0].name}-1.dist-info")
+    site.mkdir(parents=True)        # conda's own: no package of pip
+    said = say("diff", "a/conda-lock.yml", "env")
+    assert (said.status, len(said.out.splitlines())) == (1, 1), said
+    assert said.out.startswith("- zstd ")
+
+
+def test_targets_are_paired_and_chosen(say: Say, solved: CondaTarget, stackfix_cache: Path) -> None:
+    arm = solved_target(stackfix_cache, "pytorch 2.8.* cuda*", platform="linux-aarch64", cuda="12.9")
+    Path("b").mkdir()
+    for file in plan_conda((solved, arm), formats=("conda-lock",), name=None, command="stackfix lock"):
+        Path("b", file.path).write_text(file.text, encoding="utf-8")
+    write("a", solved, "conda-lock")
+    said = say("diff", "a/conda-lock.yml", "b/conda-lock.yml")
+    assert (said.status, said.out.splitlines()[-1]) == (
+        1, f"+ Python 3.11 on linux-aarch64: {len(arm.records)} packages"), said
+    assert say("diff", "a/conda-lock.yml", "b/conda-lock.yml", "--platform", "linux-64").status == 0
+    refused = say("diff", "a/conda-lock.yml", "b/conda-lock.yml", "--platform", "linux-aarch64")
+    assert refused.status == 2
+    assert "--platform linux-aarch64: a/conda-lock.yml has no such target" in refused.err
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("torch>=2\n", "other.txt line 1: is no pin of a version"),
+    ("torch==2\ntorch==3\n", "torch is pinned twice"),
+    ("torch==2 --hash=md5:beef\n", "is not `--hash=sha256:`"),
+])
+def test_what_is_no_lockfile_is_one_error(text: str, reason: str, say: Say) -> None:
+    write_pip("a")
+    Path("other.txt").write_text(text)
+    said = say("diff", "a/requirements.txt", "other.txt")
+    assert said.status == 2
+    assert reason in said.err
+
+
+def test_sides_that_are_not_there(say: Say) -> None:
+    write_pip("a")
+    Path("empty").mkdir()
+    assert say("diff", "a/requirements.txt", "none.txt").status == 2
+    assert "is no environment" in say("diff", "a/requirements.txt", "empty").err
+    said = say("diff", "--json", "a/requirements.txt", "none.txt")
+    assert (said.status, said.json["error"]["code"]) == (2, "bad-input")
+
+
+def test_no_login_is_shown(say: Say) -> None:
+    digest = "0" * 64
+    for name, host in (("one", "a"), ("two", "b")):
+        Path(f"{name}.txt").write_text(
+            f"einops @ https://user:secret@{host}.example/einops-0.8.1-py3-none-any.whl --hash=sha256:{digest}\n")
+    for options in ((), ("--json",)):
+        said = say("diff", "one.txt", "two.txt", *options)
+        assert said.status == 1
+        assert "secret" not in said.out
+    assert "einops 0.8.1 (pip; source: https://a.example" in say("diff", "one.txt", "two.txt").out
