@@ -152,3 +152,14 @@ def test_a_lock_for_pip_alone_loads_no_rattler(world: World, tmp_path: Path) -> 
         cwd=tmp_path, env=clean_environment(STACKFIX_CACHE_DIR=str(tmp_path / "cache")), capture_output=True,
         text=True, check=True, timeout=120)
     assert done.stderr.split() == ["0", "False"], done.stderr
+
+
+def test_the_users_own_priority_is_followed(world: World, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("condarc").write_text("offline: true\nchannel_priority: disabled\n")
+    monkeypatch.setenv("CONDARC", "condarc")
+    said = say("lock", *ASKED, *CONDA, "--json")
+    assert said.json["targets"][0]["conda"]["priority"] == "disabled"
+    monkeypatch.delenv("CONDARC")
+    Path("condarc").write_text("offline: true\nchannel_priority: flexible\nremote_max_retry: 3\n")
+    monkeypatch.setenv("CONDARC", "condarc")
+    assert say("lock", *ASKED, *CONDA, "--json", "--overwrite").json["targets"][0]["conda"]["priority"] == "strict"

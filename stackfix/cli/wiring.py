@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,13 +72,14 @@ def decide_lock(
         from stackfix.resolve.decide import decide
 
         matrix = load_matrix(directory)
-        with closing(
-            open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)
-        ) as releases:
+        with (
+            ExitStack() as until,
+            closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
+        ):
+            solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
-                books=symbol_books(directory), solver=solver_for(formats, matrix, directory, common, kept_conda),
-                wheels=wheels,
+                books=symbol_books(directory), solver=solver, wheels=wheels,
             )
     tell_cache(index, common)
     return with_conda_notes(lock if wheels else replace(lock, targets=()))

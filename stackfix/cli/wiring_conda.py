@@ -3,25 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from stackfix.cli.common import CommonOptions
 
 if TYPE_CHECKING:
     from stackfix.conda.partner import CondaSide
-    from stackfix.conda.records import Channels
     from stackfix.matrix.records import Matrix
+    from stackfix.resolve.records import StackRequest
     from stackfix.resolve.solve import Solver
+    from stackfix.sources.conda_channels import CondaChannels
+
+ALWAYS = ("python", "pip", "pytorch", "libstdcxx")      # what a layout asks for whatever the request
+
+
+class OpenChannels:
+    """Opens channels by the names that --channel gives; () are those of the settings."""
+
+    def __init__(self, matrix: Matrix, snapshot: Path, common: CommonOptions) -> None:
+        self._matrix, self._snapshot, self._common = matrix, snapshot, common
+        self._opened: dict[tuple[str, ...], CondaChannels] = {}
+
+    def __call__(self, names: tuple[str, ...]) -> CondaChannels:
+        """The channels, always the same for the same names. Raises BadInput."""
+        if names not in self._opened:
+            from stackfix.sources.conda_channels import open_channels
+
+            common = self._common
+            quiet = common.quiet or common.as_json
+            self._opened[names] = open_channels(
+                names, bases=self._matrix.sources.conda_channels, environ=os.environ, home=Path.home(),
+                cache_dir=common.cache_dir, offline=common.offline, progress=not quiet and sys.stderr.isatty(),
+                snapshot_dir=self._snapshot if self._snapshot.is_dir() else None,
+            )
+            for setting in self._opened[names].ignored if common.verbose and not common.quiet else ():
+                click.echo(f"not followed: {setting}", err=True)
+        return self._opened[names]
+
+    def close(self) -> None:
+        """Ends what they still read."""
+        for channels in self._opened.values():
+            channels.close()
 
 
 def solver_for(
-    formats: tuple[str, ...], matrix: Matrix, directory: Path | None, common: CommonOptions,
-    kept: tuple[tuple[str, str], ...],
+    formats: tuple[str, ...], request: StackRequest, matrix: Matrix, directory: Path | None, common: CommonOptions,
+    *, kept: tuple[tuple[str, str], ...], until: ExitStack,
 ) -> Solver:
-    """The search: of wheels alone, of channels alone, or of stacks that both hold."""
+    """The search: of wheels alone, of channels alone, or of stacks that both hold. Channels stay open `until` then."""
     from stackfix.write.files import CONDA_FORMATS, PIP_FORMATS
 
     if not set(formats) & set(CONDA_FORMATS):
@@ -29,36 +64,36 @@ def solver_for(
 
         return solve
     from stackfix.conda.decide import conda_solver, joint_solver
+    from stackfix.matrix.toml_files import matrix_directory
 
-    side = conda_side(matrix, directory, common, kept)
+    folder = matrix_directory() if directory is None else directory
+    opened = OpenChannels(matrix, folder / "conda", common)
+    until.callback(opened.close)
+    read_ahead(opened(request.channels), request)
+    side = conda_side(opened, matrix, directory, kept)
     return joint_solver(side) if set(formats) & set(PIP_FORMATS) else conda_solver(side)
 
 
+def read_ahead(channels: CondaChannels, request: StackRequest) -> None:
+    """Has the channels read what will likely be asked of them while the package index answers."""
+    from stackfix.conda.candidates import searched
+    from stackfix.request.names import leading_name
+
+    named = (leading_name(requirement.text) for requirement in request.requirements)
+    names = dict.fromkeys((*ALWAYS, *(name for name in named if name)))
+    channels.prefetch(searched(channels), request.platforms[0], tuple(names))
+
+
 def conda_side(
-    matrix: Matrix, directory: Path | None, common: CommonOptions, kept: tuple[tuple[str, str], ...]
+    opened: OpenChannels, matrix: Matrix, directory: Path | None, kept: tuple[tuple[str, str], ...]
 ) -> CondaSide:
-    """The channels of this machine's settings, the names of their packages, and the machine that the lock is for."""
+    """The channels, the names of their packages, and the machine that the lock is for."""
     from stackfix.conda.names import NameBook
     from stackfix.conda.partner import CondaSide
     from stackfix.conda.virtual import virtual_packages
     from stackfix.matrix.conda_names import load_conda_names
-    from stackfix.matrix.toml_files import matrix_directory
 
-    folder = matrix_directory() if directory is None else directory
     return CondaSide(
-        opened=opener(matrix, folder / "conda", common), names=NameBook(load_conda_names(directory)), kept=kept,
+        opened=opened, names=NameBook(load_conda_names(directory)), kept=kept,
         virtual=partial(virtual_packages, matrix=matrix, environ=os.environ),
     )
-
-
-def opener(matrix: Matrix, snapshot: Path, common: CommonOptions) -> Callable[[tuple[str, ...]], Channels]:
-    """Opens the channels of these names, or of the settings where there are none."""
-    def opened(names: tuple[str, ...]) -> Channels:
-        from stackfix.sources.conda_channels import open_channels
-
-        return open_channels(
-            names, bases=matrix.sources.conda_channels, environ=os.environ, home=Path.home(),
-            cache_dir=common.cache_dir, offline=common.offline, snapshot_dir=snapshot if snapshot.is_dir() else None,
-        )
-
-    return opened

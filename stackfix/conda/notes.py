@@ -31,8 +31,8 @@ def _notes(target: CondaTarget, of: str, *, beside: bool) -> Iterator[str]:
     yield f"conda layout{of}: {target.layout}, in which {layout} (channels {_channels(target)})"
     if target.priority != "strict":
         yield (
-            f"channel priority{of} is {target.priority}: under strict priority a channel hides packages that this"
-            f" stack needs from one further down"
+            f"channel priority{of} is {target.priority}, by .condarc, or since a channel would hide packages that this"
+            " stack needs from one further down"
         )
     for virtual in target.virtual:
         if virtual.name == "__cuda":

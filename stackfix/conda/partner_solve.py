@@ -12,6 +12,7 @@ from stackfix.conda.names import Provided
 from stackfix.conda.pip_bounds import bounds_of
 from stackfix.conda.pip_part import pip_packages, pip_part
 from stackfix.conda.records import (
+    PRIORITIES,
     Channels,
     CondaAsk,
     CondaConflict,
@@ -156,10 +157,11 @@ def _solve(
 ) -> Found | Missed:
     """The channels' part under the strictest terms that have an answer."""
     conflict: CondaConflict | None = None
+    limits = (*plan.limits, *bounds)
+    priorities = ("disabled",) if solves.channels.priority == "disabled" else PRIORITIES
     for wishes in _variants(plan):
-        limits = (*plan.limits, *bounds)
-        for priority in ("strict", "disabled"):
-            if priority != "strict" and (len(plan.channels) < 2 or conflict is None or not hidden(conflict)):
+        for priority in priorities:
+            if priority != priorities[0] and (len(plan.channels) == 1 or conflict is None or not hidden(conflict)):
                 continue
             ask = CondaAsk(
                 platform=plan.target.platform, channels=plan.channels, specs=tuple(wish.spec for wish in wishes),

@@ -120,6 +120,7 @@ class Channels(Protocol):
 
     channels: tuple[Channel, ...]   # the user's, or the default ones
     explicit: bool                  # whether the user named them
+    priority: str | None            # the user's own: "strict", "flexible" or "disabled"; None: not set
 
     @property
     def snapshot(self) -> Snapshot | None:
