@@ -31,7 +31,7 @@ from stackfix.resolve.records import LockedPackage
 
 MAX_SOLVES = 400        # conda solves for one decision with its explanation
 MAX_ROUNDS = 4          # times that a clash of the pip part bounds the conda part anew
-HIDDEN = ("strict channel priority", "excluded because")
+HIDDEN = "strict channel priority"      # in rattler's own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def _solve(
 
 def hidden(conflict: CondaConflict) -> bool:
     """Whether strict priority is part of the conflict: a package of a channel further down would have done."""
-    return any(word in conflict.raw for word in HIDDEN)
+    return HIDDEN in conflict.raw
 
 
 def _variants(plan: Plan) -> Iterator[tuple[Wish, ...]]:
