@@ -163,3 +163,9 @@ def test_the_users_own_priority_is_followed(world: World, say: Say, monkeypatch:
     Path("condarc").write_text("offline: true\nchannel_priority: flexible\nremote_max_retry: 3\n")
     monkeypatch.setenv("CONDARC", "condarc")
     assert say("lock", *ASKED, *CONDA, "--json", "--overwrite").json["targets"][0]["conda"]["priority"] == "strict"
+
+
+def test_a_channel_out_of_reach_can_be_left_out_where_nobody_asked_for_it(world: World, say: Say) -> None:
+    words = ("lock", *ASKED, "--channel", "somebodys-own")
+    assert "leave the conda lock out: --format requirements --format pylock" in say(*words).err
+    assert "leave the conda lock out" not in say(*words, *BOTH).err

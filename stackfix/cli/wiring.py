@@ -67,7 +67,7 @@ def decide_lock(
         if wheels:
             index.prefetch_pages(expected_projects(request.stack, directory))
         # the index answers while the rest is imported and loaded
-        from stackfix.cli.wiring_conda import solver_for
+        from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
         from stackfix.matrix.load import load_matrix
         from stackfix.resolve.decide import decide
 
@@ -75,6 +75,7 @@ def decide_lock(
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
+            channels_can_be_left_out(asked=bool(options.formats)),
         ):
             solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(

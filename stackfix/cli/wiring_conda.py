@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackfix.cli.common import CommonOptions
+from stackfix.errors import Unreachable
 
 if TYPE_CHECKING:
     from stackfix.conda.partner import CondaSide
@@ -21,6 +23,21 @@ if TYPE_CHECKING:
     from stackfix.sources.conda_channels import CondaChannels
 
 ALWAYS = ("python", "pip", "pytorch", "libstdcxx")      # what a layout asks for whatever the request
+
+
+@contextmanager
+def channels_can_be_left_out(*, asked: bool) -> Iterator[None]:
+    """Lets an error about a channel say how to do without, where no conda format was asked for."""
+    try:
+        yield
+    except Unreachable as fault:
+        from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
+
+        if asked or not isinstance(fault, (BadChannel, ChannelUnreachable)):
+            raise
+        without = "leave the conda lock out: --format requirements --format pylock"
+        hint = f"{fault.hint}; or {without}" if fault.hint else without
+        raise type(fault)(fault.thing, fault.reason, hint) from fault
 
 
 class OpenChannels:
