@@ -57,7 +57,7 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--with", "with_", metavar="REQUIREMENT", multiple=True, help="A further requirement (PEP 508)."),
     click.option("--constraint", "constraints", metavar="REQUIREMENT", multiple=True, help="Limits, adds nothing."),
     click.option("-r", "--requirement", "requirement_files", metavar="FILE", multiple=True,
-                 help="requirements.in, read as pip-compile reads it."),
+                 help="requirements.in, read as pip-compile reads it, or environment.yml."),
     click.option("--driver", metavar="VERSION", help="NVIDIA driver it must run on; `auto`: this machine's."),
     click.option("--cuda-compat", is_flag=True, help="A forward-compatibility package stands in for the driver."),
     click.option("--gpu-arch", "gpu_archs", metavar="SM", multiple=True, help="`sm_90`; `auto`: this machine's."),

@@ -10,16 +10,22 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from stackfix.cli.options import LockOptions
+from stackfix.cli.request_environment import (
+    is_environment_yml,
+    merged_channels,
+    merged_cuda,
+    merged_platforms,
+    merged_pythons,
+    read_environment,
+)
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.driver import read_driver_version, read_gpu_archs
 from stackfix.request.requirements_in import IndexOptions, read_requirements, requirement_text
 from stackfix.request.values import (
-    check_cuda,
     check_driver,
     check_glibc,
     check_gpu_arch,
     check_layout,
-    check_platform,
     check_python,
 )
 from stackfix.request.versions import version_specifier
@@ -41,25 +47,32 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
         raise BadInput("--flash-attn and --no-flash-attn", "exclude each other", "give one of them")
     refuse_what_comes_later(options)
     from_files, index, inputs = read_files(options)
+    environments = tuple(read_environment(Path(options.base, name), options)
+                         for name in options.requirement_files if is_environment_yml(name))
+    for one in environments:
+        index = index.then(one.index)
     stack = StackRequest(
         torch=version_specifier(options.torch, "--torch") if options.torch is not None else None,
-        cuda=check_cuda(options.cuda) if options.cuda is not None else None,
-        pythons=distinct(check_python(python) for python in options.pythons),
+        cuda=merged_cuda(options.cuda, environments),
+        pythons=merged_pythons(distinct(check_python(python) for python in options.pythons), environments),
         default_python=f"{sys.version_info.major}.{sys.version_info.minor}",
-        platforms=distinct(check_platform(platform) for platform in options.platforms) or StackRequest().platforms,
+        platforms=merged_platforms(options.platforms, environments) or StackRequest().platforms,
         glibc=check_glibc(options.glibc) if options.glibc is not None else StackRequest().glibc,
         flash_attn=version_specifier(options.flash_attn, "--flash-attn") if options.flash_attn is not None else None,
         no_flash_attn=options.no_flash_attn,
-        requirements=(*typed_requirements(options), *from_files),
+        requirements=(*typed_requirements(options), *from_files,
+                      *(requirement for one in environments for requirement in one.requirements)),
+        conda_lines=tuple(line for one in environments for line in one.conda_lines),
         driver=driver_of(options.driver) if options.driver is not None else None,
         cuda_compat=options.cuda_compat,
         gpu_archs=gpu_archs_of(options.gpu_archs),
         exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer is not None else None,
         kept=kept,
         layout=check_layout(options.layout) if options.layout is not None else None,
-        channels=distinct(channel.strip() for channel in options.channels),
+        channels=merged_channels(options.channels, environments),
     )
-    return ReadRequest(stack=stack, index=index, inputs=inputs)
+    read = (file for one in environments for file in one.files)
+    return ReadRequest(stack=stack, index=index, inputs=(*inputs, *read))
 
 
 def distinct(values: Iterator[str]) -> tuple[str, ...]:
@@ -123,12 +136,17 @@ def gpu_archs_of(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def read_files(options: LockOptions) -> tuple[tuple[Requirement, ...], IndexOptions, tuple[Path, ...]]:
-    """Requirements of all -r files, the index settings they state (the first file wins), and the files read."""
+    """Requirements of all -r files, the index settings they state (the first file wins), and the files read.
+
+    An environment.yml is not among them.
+    """
     requirements: list[Requirement] = []
     files: list[Path] = []
     index = IndexOptions()
     for name in options.requirement_files:
         refuse_no_file(name)
+        if is_environment_yml(name):
+            continue
         read = read_requirements(Path(options.base, name), os.environ)
         requirements.extend(read.requirements)
         files.extend(read.files)

@@ -17,7 +17,7 @@ from stackfix.errors import BadInput
 from stackfix.resolve.needs import FromUser, Need
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_specifier
 from stackfix.resolve.problem import needs_of
-from stackfix.resolve.records import Asked, Requirement, StackRequest, Target
+from stackfix.resolve.records import Asked, CondaLine, Requirement, StackRequest, Target
 from stackfix.resolve.target import TargetView
 
 TORCH, FLASH_ATTN = "torch", "flash-attn"
@@ -126,6 +126,7 @@ def parse_request(request: StackRequest) -> Question:
             ))
         else:
             lines.append(UserLine(asked=asked, requirement=requirement, name=name))
+    asks.extend(conda_line_ask(line) for line in request.conda_lines)
     return Question(
         request=request, torch=tuple(torch), flash_attn=tuple(flash_attn), lines=tuple(lines),
         asks=tuple(dict.fromkeys(asks)),
@@ -139,11 +140,17 @@ def requirement_ask(requirement: Requirement) -> Asked:
     return Asked(kind="requirement", value=requirement.text, flag=flag)
 
 
+def conda_line_ask(line: CondaLine) -> Asked:
+    """The ask of a line of an environment.yml that is for channels alone."""
+    return Asked(kind="conda-line", value=line.text, flag=line.origin)
+
+
 def without(request: StackRequest, asked: Asked) -> StackRequest:
     """The request without this one thing."""
-    if asked.kind == "requirement":
+    if asked.kind in {"requirement", "conda-line"}:
         kept = tuple(one for one in request.requirements if requirement_ask(one) != asked)
-        return replace(request, requirements=kept)
+        lines = tuple(line for line in request.conda_lines if conda_line_ask(line) != asked)
+        return replace(request, requirements=kept, conda_lines=lines)
     if asked.kind == "python":
         return replace(request, pythons=tuple(python for python in request.pythons if python != asked.value))
     if asked.kind == "platform":
