@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from stackfix.conda.candidates import Choice
 from stackfix.conda.layouts_records import Lacking, Plan, Scene, Wish
 from stackfix.conda.matching import admits
+from stackfix.conda.own_lines import own_wishes
 from stackfix.conda.records import Channel, Spec
 from stackfix.conda.specs import Translated, Untranslated, translate
 from stackfix.matrix.query import CPU
@@ -76,6 +77,7 @@ def wheels_plan(scene: Scene) -> Plan:
         Wish(spec=Spec(text=name, origin="layout wheels"))
         for name in SYSTEM if scene.channels.records(channels, scene.target.platform, name)
     )
+    wishes.extend(own_wishes(scene, pip=None))
     return Plan(
         layout="wheels", target=scene.target, choice=None, channels=channels, wishes=tuple(wishes), limits=(),
         loose=(), pip=None,
@@ -90,7 +92,7 @@ def _plan(scene: Scene, layout: str, choice: Choice, wishes: list[Wish], *, pip:
     firm, loose = _cuda_wishes(scene, choice)
     return Plan(
         layout=layout, target=scene.target, choice=choice, channels=choice.channels,
-        wishes=(python_wish(scene), torch, *firm, *wishes), limits=limits, pip=pip,
+        wishes=(python_wish(scene), torch, *firm, *wishes, *own_wishes(scene, pip=pip)), limits=limits, pip=pip,
         loose=(*loose, *_like_pip(scene, choice, pip)),
     )
 

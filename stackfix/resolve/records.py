@@ -34,6 +34,16 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CondaLine:
+    """One MatchSpec of an environment.yml that pip has no word for: a package of channels alone, a build, a channel."""
+
+    text: str                       # "cmake >=3.28", "pytorch=2.3=*cuda*"
+    origin: str                     # "environment.yml line 7"
+    platform: str | None = None     # where it holds; None: everywhere
+    project: str | None = None      # that pip would bring in the package's place, in layouts in which it does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StackRequest:
     """What the user asked. None: not asked, to be chosen."""
 
@@ -53,6 +63,7 @@ class StackRequest:
     kept: tuple[tuple[str, str], ...] = ()  # (name, version) pins of the existing lock, preferred while they fit
     layout: str | None = None       # of the conda side: "native", "mixed" or "wheels"; None: the first that holds
     channels: tuple[str, ...] = ()  # the only conda channels; empty: those of the settings, else the default ones
+    conda_lines: tuple[CondaLine, ...] = ()     # what is asked of channels alone
 
     def with_(self, **changes: object) -> StackRequest:
         """The same request with fields replaced."""
@@ -64,7 +75,8 @@ class Asked:
     """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
 
     kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "driver",
-    #                                 "gpu-arch", "glibc", "exclude-newer", "layout", "channel", "requirement"
+    #                                 "gpu-arch", "glibc", "exclude-newer", "layout", "channel", "requirement",
+    #                                 "conda-line"
     value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
     flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
 
