@@ -1,6 +1,6 @@
 """Public reports on pip resolution and locking, each with its right answer.
 
-The others of their kind need the torch index, macOS or conda, which this version does not lock.
+Those on conda stand in test_cases_k6_conda.py; the other one of their kind needs the torch index and macOS.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.matrix.conda_names import load_conda_names
-from stackfix.request.environment_line import parse_dependency, pip_specifier
+from stackfix.request.environment_line import conda_text, parse_dependency, pip_specifier
 from stackfix.request.environment_yml import EnvironmentInput, read_environment_yml
 from stackfix.resolve.records import CondaLine, Requirement
 from stackfix.write.conda_read import read_conda_file
@@ -55,9 +55,10 @@ def test_each_line_asks_those_whom_it_concerns(tmp_path: Path) -> None:
         ("typing-extensions", where(tmp_path, 12)), ("filelock<3.13", where(tmp_path, 17)),
         ("idna[all]==3.7 ; python_version >= '3.8'", where(tmp_path, 18))]
     assert found.conda_lines == (
-        CondaLine(text="conda-forge::typing_extensions", origin=where(tmp_path, 12), project="typing-extensions"),
+        CondaLine(text="typing_extensions[channel='conda-forge']", origin=where(tmp_path, 12),
+                  project="typing-extensions"),
         CondaLine(text="cudnn 8.*", origin=where(tmp_path, 13), project="torch"),
-        CondaLine(text="cmake>=3.20", origin=where(tmp_path, 14)), CondaLine(text="pip", origin=where(tmp_path, 15)))
+        CondaLine(text="cmake >=3.20", origin=where(tmp_path, 14)), CondaLine(text="pip", origin=where(tmp_path, 15)))
     assert [one.value for one in found.cudas] == ["12.1"]
     assert [one.value for one in found.pythons] == ["==3.11.*"]
     assert found.files == ((tmp_path / "environment.yml").resolve(),)
@@ -74,6 +75,20 @@ def test_each_line_asks_those_whom_it_concerns(tmp_path: Path) -> None:
 def test_a_matchspec_is_taken_apart(text: str, specifier: str | None, build: str | None) -> None:
     one = parse_dependency(text, "environment.yml line 1")
     assert (one.name, pip_specifier(one), one.build) == ("numpy", specifier, build)
+
+
+@pytest.mark.parametrize(("text", "spec"), [
+    ("numpy=1.26", "numpy 1.26.*"), ("numpy=1.26.4=py311_0", "numpy ==1.26.4 py311_0"),
+    ("numpy 1.26.4", "numpy ==1.26.4"),
+    ("numpy=*=*cuda*", "numpy * *cuda*"), ("a::numpy >=1.26, <2", "numpy >=1.26,<2[channel='a']"), ("numpy", "numpy"),
+    ("numpy 1.25|1.26.*", "numpy 1.25|1.26.*"),
+])
+def test_channels_are_asked_in_a_form_that_rattler_reads(text: str, spec: str) -> None:
+    from rattler import MatchSpec
+
+    found = conda_text(parse_dependency(text, "environment.yml line 1"))
+    assert found == spec
+    assert MatchSpec(found).name is not None
 
 
 def test_cpu_is_asked_for_in_three_ways(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ EXACT = re.compile(r"={1,2}(?P<version>[^=\s,|<>!~]+)=(?P<build>[^=\s]+)")
 BRACKETS = re.compile(r"(?P<before>[^\[]*)\[(?P<inside>[^\]]*)\]")
 PAIR = re.compile(r"\s*(?P<key>[a-z_0-9]+)\s*=\s*(?P<quote>['\"]?)(?P<value>[^'\"]*)(?P=quote)\s*")
 CLAUSE = re.compile(r"(?P<operator>==|~=|!=|>=|<=|=|>|<)?\s*(?P<version>[0-9A-Za-z.!+_-]*)(?P<star>\*?)")
+VERSION_TEXT = re.compile(r"[0-9A-Za-z.*!+<>=|,~()_ -]*")
+BUILD_TEXT = re.compile(r"[0-9A-Za-z_.*+]*")
+CHANNEL_TEXT = re.compile(r"[0-9A-Za-z_.:/+-]*")
 BRACKET_KEYS = frozenset({"version", "build", "channel", "subdir", "md5", "sha256", "build_number", "url", "fn"})
 
 
@@ -20,7 +23,7 @@ BRACKET_KEYS = frozenset({"version", "build", "channel", "subdir", "md5", "sha25
 class Dependency:
     """A MatchSpec as it is written, and its parts."""
 
-    text: str                       # for channels, as it is written
+    text: str                       # as it is written
     name: str                       # lower case
     version: str | None             # ">=1.2,<2", "=1.2", "1.2"; None: any
     exact: bool                     # a bare version that is meant to the last digit (`numpy=1.26.4=py311_0`)
@@ -44,9 +47,33 @@ def parse_dependency(text: str, where: str) -> Dependency:
     else:
         version, _, build = rest.partition(" ") if not re.search(r"[,|<>!~=]\s", rest) else (rest, "", "")
     version = pairs.get("version", version.strip())
+    build = pairs.get("build", build.strip())
+    channel = pairs.get("channel", found["channel"] or "")
+    for part, allowed in ((version, VERSION_TEXT), (build, BUILD_TEXT), (channel, CHANNEL_TEXT)):
+        if allowed.fullmatch(part) is None:
+            raise BadInput(where, f"is no dependency: {stated[:80]!r}", "write it as `numpy>=1.26` or `numpy=1.26.4`")
     return Dependency(
         text=stated, name=found["name"].lower(), version=version or None, exact=exact is not None,
-        build=pairs.get("build", build.strip()) or None, channel=pairs.get("channel", found["channel"]) or None)
+        build=build or None, channel=channel or None)
+
+
+def conda_text(one: Dependency) -> str:
+    """The MatchSpec in the one form in which specs are passed on here: `name version build`, and a channel."""
+    version = conda_version(one)
+    parts = [one.name, *([version or "*", one.build] if one.build else [version] if version else [])]
+    channel = f"[channel='{one.channel}']" if one.channel else ""
+    return " ".join(parts) + channel
+
+
+def conda_version(one: Dependency) -> str | None:
+    """The version as rattler reads it behind a blank: `1.2.*` of `=1.2`, `==1.2` of a bare one; None for any."""
+    version = "".join((one.version or "").split())
+    if version in {"", "*"}:
+        return None
+    if re.fullmatch(r"=[^=].*", version):
+        text = version[1:].removesuffix("*").rstrip(".")
+        return f"{text}.*"
+    return f"=={version}" if re.fullmatch(r"[0-9A-Za-z.!+_-]+", version) else version
 
 
 def bracket_pairs(inside: str, where: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.matrix.records import CondaNames
-from stackfix.request.environment_line import Dependency, parse_dependency, pip_specifier
+from stackfix.request.environment_line import Dependency, conda_text, parse_dependency, pip_specifier
 from stackfix.request.environment_names import EnvironmentNames
 from stackfix.request.environment_selectors import for_platform, has_selectors
 from stackfix.request.logical_lines import logical_lines
@@ -61,6 +61,7 @@ class Reading:
     pythons: list[Said] = field(default_factory=list)
     cudas: list[Said] = field(default_factory=list)
     index: IndexOptions = field(default_factory=IndexOptions)
+    channels: list[str] = field(default_factory=list)       # that single dependencies name
     files: list[Path] = field(default_factory=list)
 
     def where(self, line: int) -> str:
@@ -113,7 +114,8 @@ def read_for(text: str, path: Path, shown: str, environ: Mapping[str, str], name
     named = source.texts(channels, "channels") if channels is not None and channels.value is not None else ()
     return EnvironmentInput(
         requirements=tuple(dict.fromkeys(reading.requirements)), conda_lines=tuple(dict.fromkeys(reading.lines)),
-        channels=tuple(dict.fromkeys(name for name in named if name != "nodefaults")), index=reading.index,
+        channels=tuple(dict.fromkeys((*(name for name in named if name != "nodefaults"),
+                                      *(reading.channels if named else ())))), index=reading.index,
         pythons=tuple(reading.pythons), cudas=tuple(reading.cudas), files=tuple(reading.files))
 
 
@@ -134,6 +136,8 @@ def read_item(reading: Reading, item: Node) -> None:
 
 def read_dependency(reading: Reading, one: Dependency, where: str) -> None:
     """One MatchSpec, given to whom it concerns."""
+    if one.channel:
+        reading.channels.append(one.channel)
     if one.name == "python":
         read_python(reading, one, where)
     elif one.name in CUDA_PACKAGES:
@@ -160,7 +164,7 @@ def read_cuda(reading: Reading, one: Dependency, where: str) -> None:
     if cuda is not None:
         reading.cudas.append(Said(value=cuda, origin=f"{where}: {one.text}"))
     elif one.version:
-        reading.lines.append(CondaLine(text=one.text, origin=where, project="torch"))
+        reading.lines.append(CondaLine(text=conda_text(one), origin=where, project="torch"))
 
 
 def read_package(reading: Reading, one: Dependency, where: str) -> None:
@@ -168,7 +172,7 @@ def read_package(reading: Reading, one: Dependency, where: str) -> None:
     project = "torch" if one.name in TORCH_PACKAGES else reading.names.project(one.name)
     if project is None:
         library = reading.names.is_library(one.name)
-        reading.lines.append(CondaLine(text=one.text, origin=where, project="torch" if library else None))
+        reading.lines.append(CondaLine(text=conda_text(one), origin=where, project="torch" if library else None))
         return
     specifier = pip_specifier(one)
     if specifier is None:
@@ -176,7 +180,7 @@ def read_package(reading: Reading, one: Dependency, where: str) -> None:
                        "write it as both sides read it, such as `numpy>=1.26,<2`")
     reading.requirements.append(Requirement(text=f"{project}{specifier}", origin=where))
     if one.name not in TORCH_PACKAGES and (one.build or one.channel):
-        reading.lines.append(CondaLine(text=one.text, origin=where, project=project))
+        reading.lines.append(CondaLine(text=conda_text(one), origin=where, project=project))
 
 
 def cuda_of(one: Dependency) -> str | None:

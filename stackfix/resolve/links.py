@@ -123,7 +123,7 @@ def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
     admitted = [one for one in failure.refusals if not any(reason.kind == "asked" for reason in one.reasons)]
     left = list(known if any(refusal.stack.builds for refusal in admitted) else admitted)
     for asked in ordered:
-        if asked.kind in {"layout", "channel"}:
+        if asked.kind in {"layout", "channel", "conda-line"}:
             continue                    # what the other side lacks is the reason, and no torch comes nearer to it
         meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
         left = meeting or left
@@ -162,7 +162,7 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
         others = [refusal.stack.text for refusal in refusals[1:]]
         yield from _with_others(causes, versions_text(others, order))
         return
-    told = [reason for reason in first.reasons if reason.kind != "asked"]
+    told = [reason for reason in first.reasons if reason.kind != "asked"] or list(first.reasons)
     if told[0].chain:
         torch = f"torch {first.stack.text}"
         chain = [replace(cause, text=cause.text.replace("{torch}", torch)) for cause in told[0].chain]

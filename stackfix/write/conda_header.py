@@ -30,6 +30,9 @@ def target_notes(target: CondaTarget, *, several: bool) -> Iterator[str]:
     """What must be known of one target: its layout, a snapshot, addresses of this machine, differences."""
     of = f" ({tag_of(target.target)})" if several else ""
     yield f"# layout{of}: {target.layout}"
+    if target.virtual:
+        offered = ", ".join(f"{one.name} {one.version}" for one in target.virtual)
+        yield f"# locked for machines with{of}: {comment_text(offered)}"
     if target.priority == "disabled":
         yield f"# channel priority{of}: disabled, so a package may come from any of the channels"
     if target.snapshot is not None:
