@@ -97,7 +97,5 @@ def test_a_stack_for_a_newer_glibc_than_the_targets_is_refused(world: World, say
     write("pytorch=2.8", channels=("conda-forge",))
     said = lock(say, "--cuda", "12.8", "--glibc", "2.17", "--format", "conda-lock")
     assert said.status == 1, said
-    assert "--glibc 2.17" in said.err.splitlines()[0]
-    assert "without --glibc 2.17: torch 2.8.0" in said.err
     assert not Path("conda-lock.yml").exists()
     assert lock(say, "--cuda", "12.8", "--glibc", "2.28", "--format", "conda-lock").status == 0
