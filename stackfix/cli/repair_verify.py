@@ -16,7 +16,7 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
 from stackfix.inspect.places import Root
 from stackfix.inspect.records import FileAt
-from stackfix.plan.names import in_fixed_order, is_serious, key_of
+from stackfix.plan.names import in_fixed_order, is_instead, is_serious, key_of, keys
 from stackfix.plan.records import InstallConda, InstallWheel, Plan, SetAside
 from stackfix.report.repair_records import Verified
 from stackfix.verify.load import load_check
@@ -100,11 +100,10 @@ def unforetold(before: Diagnosis, plan: Plan, after: Diagnosis) -> Iterator[Find
 
 
 def new_in(before: Diagnosis, plan: Plan, after: Diagnosis) -> Iterator[Finding]:
-    """Findings that were not there before."""
-    known = {key_of(each) for each in before.findings if is_serious(each)}
-    brought = codes_brought(before, plan)
+    """Findings of a process without activation that were not there before."""
+    known, brought, there = keys(before), codes_brought(before, plan), keys(after)
     for each in in_fixed_order(filter(is_serious, after.findings)):
-        if key_of(each) not in known and each.code not in brought:
+        if key_of(each) not in known and each.code not in brought and not is_instead(each, known, there):
             yield each
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TypeAlias
 
 from stackfix.diagnose.finding_records import SEVERITIES, Diagnosis, Finding
@@ -31,6 +31,17 @@ def keys(diagnosis: Diagnosis) -> dict[Key, Finding]:
             if SEVERITIES.index(each.severity) < SEVERITIES.index(known.severity):
                 found[key_of(each)] = each
     return found
+
+
+def is_instead(finding: Finding, before: Mapping[Key, Finding], after: Container[Key]) -> bool:
+    """Whether what hurts a file now has only come in the place of what hurt it before, no less, and is gone.
+
+    So it is where links and activation cure together, and a process without activation has the links alone.
+    """
+    hurt = finding.requester.path if finding.requester else None
+    return hurt is not None and any(
+        key not in after and key[4] == hurt and SEVERITIES.index(each.severity) <= SEVERITIES.index(finding.severity)
+        for key, each in before.items())
 
 
 def in_fixed_order(findings: Iterable[Finding]) -> list[Finding]:

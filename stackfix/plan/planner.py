@@ -41,14 +41,15 @@ def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Place
     check = Check(view, ground, places, simulation, rights)
     scripts = Effect(variables=standing(view, places, ground.real))
     search = Search(simulation, resolve, means, check.why_not, scripts)
-    effect = search.run(each for each in findings if each.repairable)
+    repairable = [each for each in findings if each.repairable]
+    effect = search.run(repairable)
     if kernels:
         effect = with_notebooks(view, effect, scripts if search.by_scripts else Effect(), places)
     actions = credited(view, effect, places, simulation, findings)
     if kernels:
         actions = told_of_notebooks(actions, effect)
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
-    told = Told(search, check, method)
+    told = Told(search, check, method, repairable)
     anew = [each for each in left if key_of(each) in search.by_scripts]
     advice = (*activate_anew(view, anew),
               *advise(view, [each for each in left if each not in anew], resolve.conda_programs()))
@@ -84,10 +85,11 @@ def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
 def is_gone(simulation: Simulation, effect: Effect, key: Key) -> bool:
     """Whether a finding is gone once an effect has come about, in an activated shell where it has one.
 
-    Where another one of its code has come in its place, half of the cure is still to be done.
+    Where another one of its code, or for the same file, has come in its place, half of the cure is still to be done.
     """
     outcome = simulation.outcome(effect)
-    instead = any(each.code == key[0] for each in simulation.new(effect))
+    instead = any(each.code == key[0] or (key[4] is not None and key_of(each)[4] == key[4])
+                  for each in simulation.new(effect))
     return outcome.broken is None and not instead and not outcome.has(key, active=bool(effect.variables))
 
 

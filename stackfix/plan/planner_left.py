@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
@@ -20,8 +21,10 @@ CONDA = re.compile(r"(?:^|\s)conda (?:install|remove|update) ")
 class Told:
     """Says it of each finding that a search has left."""
 
-    def __init__(self, search: Search, check: Check, method: str) -> None:
-        self._search, self._method = search, method
+    def __init__(self, search: Search, check: Check, method: str, findings: Sequence[Finding]) -> None:
+        """findings: all that the search was for."""
+        self._search, self._method, self._findings = search, method, findings
+        self._whole: Effect | None = None           # what auto would do for all of them
         # No index is asked only to say what another method would do
         self._auto = Search(search.simulation, NoChoices("is not asked for"), Means(method="auto"), check.why_not,
                             search.standing)
@@ -67,4 +70,6 @@ class Told:
         if self._method == "auto":
             return ()
         effect = self._auto.attempt(Effect(), finding, DEPTH)
-        return effect.kinds() if effect is not None and self._auto.is_cured(effect, finding) else ()
+        if effect is None:              # what cures another one may cure it, too
+            self._whole = effect = self._whole or self._auto.run(self._findings)
+        return effect.kinds() if self._auto.is_cured(effect, finding) else ()

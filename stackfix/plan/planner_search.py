@@ -9,7 +9,7 @@ from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, key_of
-from stackfix.plan.records import Unreached
+from stackfix.plan.records import RANKS, Unreached
 from stackfix.plan.rules import Means, Refusals, candidates
 from stackfix.plan.simulate import Simulation
 
@@ -45,38 +45,48 @@ class Search:
         self.refused: set[Key] = set()              # findings with a candidate that may not be made
 
     def run(self, findings: Iterable[Finding]) -> Effect:
-        """An effect that cures what can be cured, and makes nothing new."""
-        effect = Effect()
-        for finding in findings:
-            if not self.is_cured(effect, finding):
-                effect = self.attempt(effect, finding, DEPTH) or effect
+        """An effect that cures what can be cured, and makes nothing new.
+
+        All findings are tried with the smaller means before any is with a larger one: what cures one may cure others.
+        """
+        effect, findings = Effect(), list(findings)
+        for largest in RANKS[1:]:
+            for finding in findings:
+                if not self.is_cured(effect, finding):
+                    effect = self.attempt(effect, finding, DEPTH, largest) or effect
         return self.pruned(effect)
 
-    def attempt(self, effect: Effect, finding: Finding, depth: int) -> Effect | None:
-        """The effect joined with the first candidate that cures a finding, and with what that uncovers in turn."""
-        before, told = self.simulation.outcome(effect), None
+    def attempt(self, effect: Effect, finding: Finding, depth: int, largest: str = RANKS[-1]) -> Effect | None:
+        """The effect joined with the smallest that cures a finding, and with what that uncovers in turn.
+
+        largest: the kind of action beyond which nothing is tried
+        """
+        before, told, best = self.simulation.outcome(effect), None, None
         view = before.view if key_of(finding) in before.plain else before.active_view
-        for candidate in candidates(view, finding, self.means, self.choices, self.refusals):
+        for candidate in candidates(view, finding, self.means, self.choices, self.refusals, largest):
             if candidate.variables and not candidate.kernels and self.stands(finding):
                 self.by_scripts.add(key_of(finding))
-                return told
-            joined = effect.joined(self.standing.joined(candidate) if candidate.variables else candidate)
-            if joined == effect or self.simulation.left <= 0:
+                break
+            alone = joined = effect.joined(self.standing.joined(candidate) if candidate.variables else candidate)
+            if joined == effect or self.simulation.left <= 0 or not is_smaller(joined, best):
                 continue
             cured = self.is_cured(joined, finding)
             new = self.simulation.new(joined) if cured else ()
             if cured and new and depth:
-                joined, new = self.uncovered(joined, finding, new, depth)
+                joined, new = self.uncovered(joined, finding, new, depth, largest)
             worth = cured and bool(joined.wheels) and is_worth(finding, new)
             unwritten = self.why_unwritten(joined) if cured and (not new or worth) else None
             if cured and not new and unwritten is None:
-                return joined
+                best = joined if is_smaller(joined, best) else best
+                if joined == alone:     # no later one is smaller
+                    break
+                continue
             if worth and told is None and unwritten is None:
                 told = joined
             if unwritten is not None or self.simulation.outcome(joined).broken is not None:
                 self.refused.add(key_of(finding))
             self.note(finding, unwritten or self.why_not(joined, candidate, new))
-        return told
+        return best or told
 
     def stands(self, finding: Finding) -> bool:
         """Whether a shell that is activated anew is rid of a finding that is there now, with nothing in its place."""
@@ -84,9 +94,9 @@ class Search:
             self.standing, finding) and not self.simulation.new(self.standing)
 
     def uncovered(self, joined: Effect, finding: Finding, new: tuple[Finding, ...],
-                  depth: int) -> tuple[Effect, tuple[Finding, ...]]:
+                  depth: int, largest: str) -> tuple[Effect, tuple[Finding, ...]]:
         """The effect with what cures what it uncovers, where that can be had; and what is then new."""
-        more = self.attempt(joined, new[0], depth - 1)
+        more = self.attempt(joined, new[0], depth - 1, largest)
         if more is not None and self.is_cured(more, finding):
             return more, self.simulation.new(more)
         for each in self.refusals.unreached(key_of(new[0])):
@@ -134,6 +144,11 @@ class Search:
                     self.simulation.outcome(part).broken is None and self.why_unwritten(part) is None:
                 effect = part
         return self.standing.joined(effect) if effect.variables else effect
+
+
+def is_smaller(effect: Effect, best: Effect | None) -> bool:
+    """Whether it is the better plan of two that cure the same."""
+    return best is None or effect.cost() < best.cost()
 
 
 def is_worth(finding: Finding, new: Iterable[Finding]) -> bool:

@@ -13,7 +13,7 @@ from stackfix.diagnose.situation import View
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
 from stackfix.plan.names import Key, key_of
-from stackfix.plan.records import Unreached
+from stackfix.plan.records import RANKS, Unreached
 from stackfix.plan.rules_activation import by_activation, by_kernels
 from stackfix.plan.rules_conda import wants_of_conda
 from stackfix.plan.rules_hook import by_hook
@@ -64,16 +64,19 @@ class Means:
     kernels: bool = False           # variables may be written into the prefix's kernel.json files
 
 
-def candidates(view: View, finding: Finding, means: Means, choices: Choices, refusals: Refusals) -> Iterator[Effect]:
-    """What could cure a finding, by rank; each once."""
+def candidates(view: View, finding: Finding, means: Means, choices: Choices, refusals: Refusals,
+               largest: str = RANKS[-1]) -> Iterator[Effect]:
+    """What could cure a finding, by rank; each once. `largest`: the kind of action beyond which there is none."""
     tried, rules = {Effect()}, METHODS[means.method]
     if means.kernels and by_activation in rules:
         rules = (*rules, by_kernels)
     for rule in rules:
         for effect in rule(view, finding):
-            if effect not in tried:
+            if effect not in tried and effect.cost()[0] <= RANKS.index(largest):
                 tried.add(effect)
                 yield effect
+    if largest != RANKS[-1]:
+        return
     options = (*wants(view, finding), *toward(view, finding, choices.pinned())) if means.method in INSTALLING else ()
     of_conda = wants_of_conda(view, finding) if means.method in INSTALLING else ()
     asked = chain((choices.offers(each) for each in options), (choices.of_conda(each) for each in of_conda))

@@ -12,7 +12,7 @@ from stackfix.errors import StackfixError
 from stackfix.plan.effect import Ground, view_after
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import unreached_by
-from stackfix.plan.names import Key, keys
+from stackfix.plan.names import Key, is_instead, keys
 from stackfix.plan.records import Unreached
 
 
@@ -65,5 +65,6 @@ class Simulation:
         """Findings that an effect makes, or makes worse, wherever they are seen."""
         outcome = self.outcome(effect)
         found = {**outcome.plain, **outcome.active}
-        return tuple(each for key, each in found.items() if key not in self.before or (
+        return tuple(each for key, each in found.items() if (key not in self.before or (
             each.severity == "error" and self.before[key].severity != "error"))
+            and (key in outcome.active or not is_instead(each, self.before, outcome.plain)))
