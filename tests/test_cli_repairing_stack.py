@@ -24,7 +24,7 @@ from tests.cli_world import settle, speaker
 from tests.diagnose_world import World, elf_bytes
 from tests.inspect_trees import make_wheel
 from tests.loader_oracle.graph import Library
-from tests.plan_world import cured, kinds
+from tests.plan_world import advice, cured, kinds
 from tests.test_cases_k3 import VISION, extension, install_vision
 
 JITLINK, CUSPARSE, VISION_PROJECT = "nvidia-nvjitlink-cu12", "nvidia-cusparse-cu12", "torchvision"
@@ -100,12 +100,28 @@ def test_a_library_comes_in_the_release_that_a_lock_chooses(old_jitlink: World, 
     assert len([each for each in index.asked if each.startswith(f"/files/{JITLINK}/") and "12.1.55" in each]) == 0
 
 
-def test_without_an_answer_of_the_lock_the_nearest_is_taken_and_that_is_said(
-        old_jitlink: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with stocked(tmp_path / "wheels", torch=False).served() as index:
+def test_check_and_advice_name_the_release_that_is_installed(old_jitlink: World, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    [cure] = [each.cure[0] for each in diagnose(old_jitlink.view(load_libraries())).findings if each.code == "SF201"]
+    assert cure.endswith(f" '{JITLINK}==12.1.105'  # it goes with torch 2.3.1 for CUDA 12.1")
+    with Index().served() as index:                             # nothing can be had, and the advice is the same
         settle(monkeypatch, tmp_path, index.url)
         plan = plan_for(old_jitlink, tmp_path)
-    assert (kinds(plan), cured(plan), only_wheel(plan).version) == (("install",), ["SF201"], "12.1.55")
+    assert kinds(plan) == ()
+    assert f"{JITLINK}==12.1.105" in advice(plan)
+
+
+@pytest.mark.parametrize(("gone", "version"), [((), "12.1.105"), (("12.1.105",), "12.1.55")])
+def test_without_an_answer_of_the_lock_what_goes_with_torch_or_the_nearest_is_taken_and_that_is_said(
+        gone: tuple[str, ...], version: str, old_jitlink: World, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    stock = stocked(tmp_path / "wheels", torch=False)
+    stock.projects[JITLINK] = {name: body for name, body in stock.projects[JITLINK].items()
+                               if name.split("-")[1] not in gone}
+    with stock.served() as index:
+        settle(monkeypatch, tmp_path, index.url)
+        plan = plan_for(old_jitlink, tmp_path)
+    assert (kinds(plan), cured(plan), only_wheel(plan).version) == (("install",), ["SF201"], version)
     assert plan.actions[0].summary.endswith(f": `{LOCK}` gives no answer for this environment")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.faults_records import Fault
+from stackfix.diagnose.installed_torch import installed_torch, platform_of
 from stackfix.diagnose.library_needs import Need, beside, consumers_of, parsed
 from stackfix.diagnose.library_symbols import Demand, demand_of_all, demand_of_fault, specifier_of
 from stackfix.diagnose.releases import admits, release_of
@@ -25,7 +26,7 @@ class KnownGood:
 
 
 def known_good(view: View, fault: Fault, provider: Owner, need: Need) -> KnownGood | None:
-    """The release to install: what an installed package pins, else by symbols, else that of the requester's toolkit."""
+    """The release to install: what an installed package pins, what goes with torch, else by symbols or toolkit."""
     everyone = demand_of_all(view, fault, provider)
     if everyone is not None and not everyone.bounds.versions:       # then at least who fails now
         everyone = demand_of_fault(view, fault, provider)
@@ -35,6 +36,10 @@ def known_good(view: View, fault: Fault, provider: Owner, need: Need) -> KnownGo
             pin = EXACT.fullmatch(specifier)
             if name == provider.name and pin and admits(need.specifier, pin[1]) and suffices(view, everyone, pin[1]):
                 return KnownGood(version=pin[1], why=f"{each.name} {each.version} pins it")
+    ours = of_torch(view, provider)
+    if ours is not None and admits(need.specifier, ours.version) and suffices(view, everyone, ours.version) and all(
+            admits(each, ours.version) for each in ranges(view, provider)):
+        return ours
     if everyone is not None and everyone.bounds.versions:
         return by_demand(view, everyone, provider, need)
     for consumer in consumers_of(view, fault):
@@ -43,6 +48,19 @@ def known_good(view: View, fault: Fault, provider: Owner, need: Need) -> KnownGo
                 return KnownGood(version=one.version,
                                  why=f"CUDA {one.toolkit} has it beside {consumer.name} {consumer.version}")
     return None
+
+
+def of_torch(view: View, provider: Owner) -> KnownGood | None:
+    """The release that goes with the build of torch which is there: `stackfix lock` chooses it, where it can."""
+    from stackfix.matrix.query import preferred_versions
+
+    torch = installed_torch(view)
+    build = next((each for each in view.matrix.torch if torch is not None and (
+        each.version, each.cuda, each.platform) == (torch.release, torch.cuda, platform_of(view))), None)
+    if build is None or torch is None:
+        return None
+    version = preferred_versions(view.matrix, build).get(provider.name)
+    return KnownGood(version=version, why=f"it goes with {torch.title}") if version is not None else None
 
 
 def suffices(view: View, everyone: Demand | None, version: str) -> bool:
@@ -58,8 +76,8 @@ def suffices(view: View, everyone: Demand | None, version: str) -> bool:
 def by_demand(view: View, everyone: Demand, provider: Owner, need: Need) -> KnownGood | None:
     """The version next to the installed one that has all that is asked for, and that rules and requirements admit."""
     fitting = [each for each in everyone.bounds.versions if admits(need.specifier, each)]
-    ranges = [*(each for _, each in ranges_of(view, provider)), *rules_of(view, provider)]
-    best = [each for each in fitting if all(admits(one, each) for one in ranges)] or fitting
+    known = ranges(view, provider)
+    best = [each for each in fitting if all(admits(one, each) for one in known)] or fitting
     if not best:
         return None
     who = [each for each, names in everyone.by.items() if names]
@@ -67,6 +85,11 @@ def by_demand(view: View, everyone: Demand, provider: Owner, need: Need) -> Know
     which = "newest" if need.too_new else "oldest"
     return KnownGood(version=best[-1 if need.too_new else 0],
                      why=f"the {which} read version that has all that is asked of it, by {askers}")
+
+
+def ranges(view: View, provider: Owner) -> list[str]:
+    """All that are stated of the provider."""
+    return [*(each for _, each in ranges_of(view, provider)), *rules_of(view, provider)]
 
 
 def ranges_of(view: View, provider: Owner) -> Iterator[tuple[str, str]]:
