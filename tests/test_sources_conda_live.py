@@ -8,8 +8,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
+import time
 from base64 import b64encode
 from pathlib import Path
 
@@ -149,7 +151,9 @@ def of_repodata(**answer: object) -> Reply:
 BAD = {
     "500": (lambda _: Answer(status=500, body=b"oops"), "answers 500 Internal Server Error"),
     "503": (lambda _: Answer(status=503), "answers 503 Service Unavailable"),
-    "401": (lambda _: Answer(status=401), "asks for a login"),
+    "401": (lambda _: Answer(status=401), "asks for a login although its address holds a login or token"),
+    "403": (lambda _: Answer(status=403), "refuses access although its address holds a login or token (403 Forbidden)"),
+    "407": (lambda _: Answer(status=407), "is behind a proxy that asks for a login (407"),
     "404": (lambda _: Answer(status=404), "has no noarch/repodata.json (404 Not Found): it is no conda channel"),
     "no noarch": (without_noarch, "has no noarch/repodata.json"),
     "a page": (of_repodata(body=b"<html>welcome</html>"), "its repodata cannot be read"),
@@ -178,6 +182,70 @@ def test_a_bad_answer_is_one_error_about_the_channel(reply: Reply, said: str, tm
     assert "secret" not in text
     assert "hidden" not in text
     assert channels.snapshot is None
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    (401, "asks for a login (401 Unauthorized)|into ~/.netrc"),
+    (503, "answers 503 Service Unavailable: its server has failed|try again later"),
+], ids=["401", "503"])
+def test_what_was_read_ahead_hides_no_reason(status: int, said: str, tmp_path: Path) -> None:
+    """Who asks for what is being read already learns from rattler only that this failed."""
+    def reply(path: str) -> Answer:
+        time.sleep(0.2)
+        return Answer(status=status)
+
+    with serving(reply) as server:
+        channels = opened(tmp_path, f"{server.url}/c", condarc="remote_read_timeout_secs: 2\n")
+        channels.prefetch(channels.channels, "linux-64", ("app",))
+        while not server.asked:
+            time.sleep(0.01)
+        with pytest.raises(BadChannel) as fault:
+            channels.records(channels.channels, "linux-64", "python")
+        channels.close()
+    what, step = said.split("|")
+    assert what in fault.value.what()
+    assert step in str(fault.value.next_step())
+    assert "--offline" not in str(fault.value.next_step())      # no records of this one come with stackfix
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+
+
+def test_what_is_kept_of_channels_is_for_the_user_alone(tmp_path: Path) -> None:
+    """rattler notes addresses with their logins and tokens beside the answers."""
+    kept = tmp_path / "cache" / "conda-repodata-v1"
+    kept.mkdir(parents=True, mode=0o755)
+    (kept / "of-before.info.json").write_text("{}")
+    (kept / "of-before.info.json").chmod(0o644)
+    seen: set[int] = set()
+
+    def reply(path: str) -> Answer:
+        seen.add(kept.stat().st_mode & 0o777)
+        return answers(*ROWS)(path)
+
+    with serving(reply) as server:
+        address = server.url.replace("://", "://me:s3cret@")
+        channels = opened(tmp_path, f"{address}/t/hidden-1/c")
+        solve(channels, "app")
+        channels.close()
+    assert seen == {0o700}
+    assert any(b"s3cret" in path.read_bytes() or b"hidden-1" in path.read_bytes()
+               for path in kept.rglob("*") if path.is_file())
+    found = modes(kept)
+    assert len(found) > 2
+    assert not [name for name, mode in found.items() if mode & 0o077], found
+
+
+def test_a_cache_that_cannot_be_closed_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "conda-repodata-v1").write_text("no folder")
+    temporary = set(Path(tempfile.gettempdir()).glob("stackfix-*"))
+    with serving(answers(*ROWS)) as server:
+        channels = opened(tmp_path, f"{server.url}/c")
+        assert versions(solve(channels, "app"))["app"] == "2.0"
+        channels.close()
+    assert set(Path(tempfile.gettempdir()).glob("stackfix-*")) <= temporary
 
 
 def test_a_server_that_says_nothing_is_out_of_reach(tmp_path: Path) -> None:

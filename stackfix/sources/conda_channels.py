@@ -92,7 +92,7 @@ class CondaChannels:
         self._open(places, ask.platform)
         sources = [source for place in places for source in self._sources[place.channel.url, ask.platform]]
         facts = ChannelFacts(places, lambda place, name: self._records_of(place, ask.platform, name))
-        answer = solve_asked(ask, sources, self._live, self._locked(ask, places), facts)
+        answer = solve_asked(ask, places, sources, self._live, self._locked(ask, places), facts)
         if isinstance(answer, CondaConflict):
             return answer
         ours = [our_record(record, self._place_of(record, places)) for record in answer]
@@ -106,6 +106,7 @@ class CondaChannels:
     def close(self) -> None:
         """Stop reading ahead, and remove what was unpacked where the cache cannot be written."""
         self._ahead.stop()
+        self._live.close()
         if self._bundled is not None:
             self._bundled.close()
 

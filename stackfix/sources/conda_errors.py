@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from stackfix.errors import Unreachable
+
+if TYPE_CHECKING:
+    from stackfix.sources.conda_names import Place
 
 _LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@")
 _TOKEN = re.compile(r"/t/[^/\s'\"]+(?=/)")
 _URL = re.compile(r" for url \([^)]*\)| \(os error -?\d+\)")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"()]+")
 _STATUS = re.compile(r"HTTP status \w+ error \((?P<status>\d{3}[^)]*)\)")
-_TRY = "try again later, or take the bundled records with --offline"
+_LATER = "try again later"
+_BUNDLED = "or take the bundled records with --offline"
 HINT = "report it to whoever runs the channel, or name another with --channel"
-_LOGIN_HINT = "put the login into ~/.netrc or .condarc, or store it with `pixi auth login`"
+_LOGIN_HINT = ("put a login or token that it takes into the channel's address in .condarc, or into ~/.netrc, or store"
+               " one with `pixi auth login`; channel_settings and add_anaconda_token of .condarc are not followed")
+_PROXY_HINT = "put the login into the proxy's address: proxy_servers of .condarc, or HTTPS_PROXY"
+_REFUSED = {"401": "asks for a login", "403": "refuses access", "407": "is behind a proxy that asks for a login"}
+_WAITED = "a coalesced request failed"      # what rattler says where several ask for the same at once
 
 
 class ChannelUnreachable(Unreachable):
@@ -48,27 +58,55 @@ def last_cause(fault: Exception) -> str:
     return _ADDRESS.sub("its address", without_secrets(text))
 
 
-def bad_channel(name: str, fault: Exception) -> BadChannel:
+def has_only_waited(fault: Exception) -> bool:
+    """Whether py-rattler's error only says that another question for the same failed, and not why."""
+    return _WAITED in str(fault)
+
+
+def blamed(fault: Exception, places: Sequence[Place]) -> Place | None:
+    """The channel that py-rattler's error is about; None where that cannot be told of several."""
+    if len(places) == 1:
+        return places[0]
+    text = without_secrets(str(fault))
+    return next((place for place in places if f"{place.channel.url}/" in text), None)
+
+
+def bad_channel(place: Place, fault: Exception) -> BadChannel:
     """The error about what a channel answered."""
-    text = str(fault)
+    name, text = place.channel.name, str(fault)
     status = _STATUS.search(text)
     if "could not find subdir" in text:
         what = f" ({status['status']})" if status else ""
         return BadChannel(name, f"has no noarch/repodata.json{what}: it is no conda channel",
                           "check its name, address or path")
-    if status is not None and status["status"][:3] in {"401", "403", "407"}:
-        return BadChannel(name, f"asks for a login ({status['status']})", _LOGIN_HINT)
     if status is not None:
-        return BadChannel(name, f"answers {status['status']}", _TRY)
+        return _refused(place, status["status"])
     if "invalid peer certificate" in text:
         return BadChannel(name, f"its certificate is not trusted ({last_cause(fault).rpartition(': ')[2]})",
                           "name the authority's file in ssl_verify of .condarc, or in SSL_CERT_FILE")
     if "timed out" in text or "reading a body" in text:
-        return BadChannel(name, f"does not answer to the end ({last_cause(fault)})", _TRY)
+        return BadChannel(name, f"does not answer to the end ({last_cause(fault)})", again(place))
     return BadChannel(name, f"its repodata cannot be read ({last_cause(fault)})", HINT)
 
 
-def endless(name: str, seconds: float) -> BadChannel:
+def _refused(place: Place, status: str) -> BadChannel:
+    """The error about a status ("403 Forbidden") that is no answer."""
+    said = _REFUSED.get(status[:3])
+    if said is None:
+        failed = ": its server has failed" if status.startswith("5") else ""
+        return BadChannel(place.channel.name, f"answers {status}{failed}", again(place))
+    of_proxy = status.startswith("407")
+    although = " although its address holds a login or token" if place.has_login and not of_proxy else ""
+    return BadChannel(place.channel.name, f"{said}{although} ({status})", _PROXY_HINT if of_proxy else _LOGIN_HINT)
+
+
+def again(place: Place) -> str:
+    """What may help against a server that does not work now."""
+    return f"{_LATER}, {_BUNDLED}" if place.bundled else _LATER
+
+
+def endless(place: Place, seconds: float) -> BadChannel:
     """The error about a channel that went on answering."""
-    return BadChannel(name, f"did not answer to the end within {seconds:.0f} s",
-                      f"raise remote_read_timeout_secs in .condarc, {_TRY.partition(', ')[2]}")
+    more = f", {_BUNDLED}" if place.bundled else ""
+    return BadChannel(place.channel.name, f"did not answer to the end within {seconds:.0f} s",
+                      f"raise remote_read_timeout_secs in .condarc{more}")

@@ -34,6 +34,11 @@ class Place:
     mirrors: tuple[str, ...] = field(default=(), repr=False)
     bundled: str | None = None      # the channel of the snapshot whose records stand in
 
+    @property
+    def has_login(self) -> bool:
+        """Whether the address has a login or a token."""
+        return public_address(self.fetch) != self.fetch
+
 
 class Places:
     """Channels by name or address, each always the same."""

@@ -134,7 +134,7 @@ def _content(path: Path, sha256: str) -> bytes:
 
 def _place(path: Path, content: bytes) -> None:
     """Write beside and move into place: another process may be reading the file or writing it too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from stackfix.conda.records import CondaAsk, CondaConflict, Spec
 from stackfix.errors import BadInput
 from stackfix.sources.conda_conflict import ChannelFacts, conflict_of
-from stackfix.sources.conda_errors import bad_channel, without_secrets
-from stackfix.sources.conda_live import Live, subdirs
+from stackfix.sources.conda_errors import HINT, BadChannel, bad_channel, blamed, last_cause, without_secrets
+from stackfix.sources.conda_live import Live, anew, subdirs
 from stackfix.sources.conda_loop import run
+from stackfix.sources.conda_names import Place
 
 if TYPE_CHECKING:
     from rattler import GenericVirtualPackage, MatchSpec, RepoDataRecord
@@ -20,25 +21,33 @@ LONGEST = timedelta(minutes=10)     # of one solve; the hardest seen took a seco
 
 
 def solve_asked(
-    ask: CondaAsk, sources: Sequence[Any], live: Live, locked: list[RepoDataRecord], facts: ChannelFacts,
+    ask: CondaAsk, places: Sequence[Place], sources: Sequence[Any], live: Live, locked: list[RepoDataRecord],
+    facts: ChannelFacts,
 ) -> list[RepoDataRecord] | CondaConflict:
     """The records, or why there are none. Raises BadInput for a spec that is none, Unreachable."""
     from rattler import ChannelPriority, solve
     from rattler.exceptions import GatewayError, SolverError
 
-    work = solve(
-        sources, [match_spec(spec) for spec in ask.specs], gateway=live.gateway, platforms=subdirs(ask.platform),
-        locked_packages=locked, virtual_packages=_virtual(ask), timeout=LONGEST,
-        channel_priority=ChannelPriority.Strict if ask.priority == "strict" else ChannelPriority.Disabled,
-        exclude_newer=None if ask.exclude_newer is None else cutoff(ask.exclude_newer),
-        constraints=[match_spec(spec) for spec in ask.constraints], channel_relations="disabled")
+    specs, constraints, virtual = _specs(ask.specs), _specs(ask.constraints), _virtual(ask)
+    newest = None if ask.exclude_newer is None else cutoff(ask.exclude_newer)
+    priority = ChannelPriority.Strict if ask.priority == "strict" else ChannelPriority.Disabled
     try:
-        return run(work)
+        return run(anew(lambda: solve(
+            sources, specs, gateway=live.gateway, platforms=subdirs(ask.platform), locked_packages=locked,
+            virtual_packages=virtual, timeout=LONGEST, channel_priority=priority, exclude_newer=newest,
+            constraints=constraints, channel_relations="disabled")))
     except SolverError as fault:
         return conflict_of(str(fault), ask, facts)
     except GatewayError as fault:
+        place = blamed(fault, places)
+        if place is not None:
+            raise bad_channel(place, fault) from None
         names = ", ".join(channel.name for channel in ask.channels)
-        raise bad_channel(names, fault) from None
+        raise BadChannel(names, f"their repodata cannot be read ({last_cause(fault)})", HINT) from None
+
+
+def _specs(specs: Sequence[Spec]) -> list[MatchSpec]:
+    return [match_spec(spec) for spec in specs]
 
 
 def match_spec(spec: Spec) -> MatchSpec:
