@@ -55,9 +55,11 @@ def test_each_line_asks_those_whom_it_concerns(tmp_path: Path) -> None:
         ("typing-extensions", where(tmp_path, 12)), ("filelock<3.13", where(tmp_path, 17)),
         ("idna[all]==3.7 ; python_version >= '3.8'", where(tmp_path, 18))]
     assert found.conda_lines == (
+        CondaLine(text="pytorch-cuda 12.1.*", origin=where(tmp_path, 10), project="torch", cuda=True),
         CondaLine(text="typing_extensions[channel='conda-forge']", origin=where(tmp_path, 12),
                   project="typing-extensions"),
-        CondaLine(text="cudnn 8.*", origin=where(tmp_path, 13), project="torch"),
+        CondaLine(text="cudnn 8.*", origin=where(tmp_path, 13), project="torch",
+                  limits=("nvidia-cudnn-cu11==8.*", "nvidia-cudnn-cu12==8.*", "nvidia-cudnn-cu13==8.*")),
         CondaLine(text="cmake >=3.20", origin=where(tmp_path, 14)), CondaLine(text="pip", origin=where(tmp_path, 15)))
     assert [one.value for one in found.cudas] == ["12.1"]
     assert [one.value for one in found.pythons] == ["==3.11.*"]

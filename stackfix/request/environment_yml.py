@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.matrix.records import CondaNames
-from stackfix.request.environment_line import Dependency, conda_text, parse_dependency, pip_specifier
+from stackfix.request.environment_line import (
+    Dependency,
+    conda_text,
+    conda_version,
+    parse_dependency,
+    pip_specifier,
+)
 from stackfix.request.environment_names import EnvironmentNames
 from stackfix.request.environment_selectors import for_platform, has_selectors
 from stackfix.request.logical_lines import logical_lines
@@ -23,6 +30,7 @@ MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 CUDA_PACKAGES = frozenset({"cuda-version", "pytorch-cuda", "cudatoolkit"})      # their version is CUDA's
 CPU_PACKAGES = frozenset({"cpuonly", "pytorch-cpu"})
 TORCH_PACKAGES = frozenset({"pytorch-gpu", "pytorch-cpu"})
+A_RELEASE = re.compile(r"\d+\.\d+\.\d|==\d+\.\d+$")        # of Python, more than its minor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,36 +158,39 @@ def read_dependency(reading: Reading, one: Dependency, where: str) -> None:
 
 
 def read_python(reading: Reading, one: Dependency, where: str) -> None:
-    """The version of Python."""
+    """The version of Python; a release or a build of it is asked of channels, too."""
     specifier = pip_specifier(one)
     if specifier is None:
         raise BadInput(where, f"is no version of Python that both sides read: {one.text}", "write python=3.11")
     if specifier:
         reading.pythons.append(Said(value=specifier, origin=f"{where}: {one.text}"))
+    if one.build or one.channel or A_RELEASE.search(conda_version(one) or ""):
+        reading.lines.append(CondaLine(text=conda_text(one), origin=where))
 
 
 def read_cuda(reading: Reading, one: Dependency, where: str) -> None:
-    """A package whose version is CUDA's; a range of versions is asked of channels alone."""
+    """A package whose version is CUDA's: asked of channels as it stands, and torch must be built for such a CUDA."""
     cuda = cuda_of(one)
     if cuda is not None:
         reading.cudas.append(Said(value=cuda, origin=f"{where}: {one.text}"))
-    elif one.version:
-        reading.lines.append(CondaLine(text=conda_text(one), origin=where, project="torch"))
+    fixed = bool(one.build or one.channel)      # nothing that pip brings is that
+    reading.lines.append(CondaLine(text=conda_text(one), origin=where, project="torch", cuda=not fixed))
 
 
 def read_package(reading: Reading, one: Dependency, where: str) -> None:
     """Any other package: of both sides, or of channels alone."""
     project = "torch" if one.name in TORCH_PACKAGES else reading.names.project(one.name)
     if project is None:
-        library = reading.names.is_library(one.name)
-        reading.lines.append(CondaLine(text=conda_text(one), origin=where, project="torch" if library else None))
+        limits = () if one.build or one.channel else reading.names.limits(one.name, pip_specifier(one))
+        reading.lines.append(CondaLine(text=conda_text(one), origin=where, limits=limits,
+                                       project="torch" if reading.names.is_library(one.name) else None))
         return
     specifier = pip_specifier(one)
     if specifier is None:
         raise BadInput(where, f"the version cannot be said to pip: {one.text}",
                        "write it as both sides read it, such as `numpy>=1.26,<2`")
     reading.requirements.append(Requirement(text=f"{project}{specifier}", origin=where))
-    if one.name not in TORCH_PACKAGES and (one.build or one.channel):
+    if one.name in TORCH_PACKAGES or one.build or one.channel:
         reading.lines.append(CondaLine(text=conda_text(one), origin=where, project=project))
 
 

@@ -21,6 +21,7 @@ from stackfix.resolve.records import Asked, CondaLine, Requirement, StackRequest
 from stackfix.resolve.target import TargetView
 
 TORCH, FLASH_ATTN = "torch", "flash-attn"
+MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 STACK_LEVEL = frozenset({TORCH, FLASH_ATTN})
 _DEFAULTS = StackRequest()
 
@@ -127,6 +128,7 @@ def parse_request(request: StackRequest) -> Question:
         else:
             lines.append(UserLine(asked=asked, requirement=requirement, name=name))
     asks.extend(conda_line_ask(line) for line in request.conda_lines)
+    lines.extend(limit for line in request.conda_lines for limit in _limits(line))
     return Question(
         request=request, torch=tuple(torch), flash_attn=tuple(flash_attn), lines=tuple(lines),
         asks=tuple(dict.fromkeys(asks)),
@@ -143,6 +145,17 @@ def requirement_ask(requirement: Requirement) -> Asked:
 def conda_line_ask(line: CondaLine) -> Asked:
     """The ask of a line of an environment.yml that is for channels alone."""
     return Asked(kind="conda-line", value=line.text, flag=line.origin)
+
+
+def _limits(line: CondaLine) -> Iterator[UserLine]:
+    """What the line means to pip: a bound on what brings the same library, if anything brings it."""
+    machine = MACHINES.get(line.platform or "")
+    marker = f" ; platform_machine == '{machine}'" if machine else ""
+    for text in line.limits:
+        parsed = parse_requirement(text)
+        if parsed is not None and parsed.specifier:
+            requirement = Requirement(text=f"{text}{marker}", origin=line.origin, constraint=True)
+            yield UserLine(asked=conda_line_ask(line), requirement=requirement, name=normalise(parsed.name))
 
 
 def without(request: StackRequest, asked: Asked) -> StackRequest:

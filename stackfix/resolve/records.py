@@ -41,6 +41,8 @@ class CondaLine:
     origin: str                     # "environment.yml line 7"
     platform: str | None = None     # where it holds; None: everywhere
     project: str | None = None      # that pip would bring in the package's place, in layouts in which it does
+    limits: tuple[str, ...] = ()    # the same said to pip: "nvidia-cudnn-cu12<9", of each project that it may be
+    cuda: bool = False              # its version is CUDA's: what wheels are built for may meet it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
