@@ -5,14 +5,14 @@ Each rule yields what is against it (`breaks`), and what differs within it, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stackfix.abi.records import Books
 from stackfix.conda.bounds import lines_for
 from stackfix.conda.consistent_libraries import cudnn, libraries, nvjitlink
 from stackfix.conda.consistent_packages import differ, flash_attn, requested, rules, twice
-from stackfix.conda.excluded import builds_there
+from stackfix.conda.excluded import builds_there, why_not
 from stackfix.conda.names import NameBook, Shelf
 from stackfix.conda.pair import Pair
 from stackfix.conda.records import CondaTarget, Departure
@@ -33,16 +33,16 @@ class Rule:
 
 def departures(
     pip: TargetLock | None, conda: CondaTarget, matrix: Matrix, book: NameBook, *, books: Books | None = None,
-    shelf: Shelf | None = None,
+    shelf: Shelf | None = None, given_up: Mapping[str, str] | None = None,
 ) -> tuple[Departure, ...]:
     """Where the two differ, in the order of the rules; () where they are the same stack throughout.
 
     Without `pip` only what holds for the conda side alone is looked at. `shelf` has all records that the channels have
-    of a name: with it absence is told as a reason.
+    of a name: with it absence is told as a reason. `given_up`: of a package, why what was wished of it could not be.
     """
     pair = Pair(
         pip=pip_side(pip) if pip is not None else None, conda=conda_side(conda, pip, matrix, book), target=conda,
-        matrix=matrix, books=books, shelf=shelf,
+        matrix=matrix, books=books, shelf=shelf, given_up=given_up or {},
     )
     return tuple(found for rule in RULES for found in rule.check(pair))
 
@@ -96,8 +96,17 @@ def _selector(pair: Pair) -> Iterator[Departure]:
         reason = f"it comes with {', '.join(bringing) or 'what was asked'}; of this build pytorch-cuda is the CUDA"
     else:
         reason = f"the libraries are of CUDA {version.version}, and torch is built for {torch.cuda}"
+        why = pair.given_up.get("cuda-version") or _excludes(pair, version.version, torch.cuda)
+        reason = f"{reason}: {why}" if why else reason
     yield pair.told(
         "cuda", pair.pip.cuda if pair.pip else None, f"cuda-version {version.version}", reason, version.file_name)
+
+
+def _excludes(pair: Pair, version: str, cuda: str) -> str | None:
+    """Why cuda-version is this, and not torch's own CUDA."""
+    if pair.pip is not None and pair.pip.cuda is not None and _of_minor(version, pair.pip.cuda):
+        return f"they are held to the CUDA {pair.pip.cuda} of the wheel"
+    return why_not(pair.target, "cuda-version", cuda, pair.shelf)[0] if pair.shelf is not None else None
 
 
 def _of_minor(version: str, cuda: str) -> bool:

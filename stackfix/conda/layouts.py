@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from stackfix.conda.candidates import Choice
 from stackfix.conda.layouts_records import Lacking, Plan, Scene, Wish
-from stackfix.conda.matching import admits
+from stackfix.conda.like_pip import favoured, like_pip, nearest_cuda
 from stackfix.conda.own_lines import own_wishes
 from stackfix.conda.records import Channel, Spec
 from stackfix.conda.specs import Translated, Untranslated, translate
@@ -89,25 +89,14 @@ def _plan(scene: Scene, layout: str, choice: Choice, wishes: list[Wish], *, pip:
     limited = (_line_wishes(scene, choice, line) for line in scene.lines
                if line.requirement.constraint and line.name not in pip)
     limits = tuple(wish for found in limited if not isinstance(found, str) for wish in found)
-    firm, loose = _cuda_wishes(scene, choice)
+    firm = (python_wish(scene), torch, *_repacked_cuda(choice), *wishes, *own_wishes(scene, pip=pip))
+    nearest = nearest_cuda(scene, choice, (wish.spec.text for wish in (*firm, *limits)))
+    cuda = nearest[0].spec.text.partition(" ")[2].removesuffix(".*") if nearest else None
     return Plan(
-        layout=layout, target=scene.target, choice=choice, channels=choice.channels,
-        wishes=(python_wish(scene), torch, *firm, *wishes, *own_wishes(scene, pip=pip)), limits=limits, pip=pip,
-        loose=(*loose, *_like_pip(scene, choice, pip)),
+        layout=layout, target=scene.target, choice=choice, channels=choice.channels, wishes=firm, limits=limits,
+        pip=pip, loose=tuple(like_pip(scene, choice, pip)), nearest=nearest,
+        favoured=tuple(favoured(scene, choice, cuda)),
     )
-
-
-def _like_pip(scene: Scene, choice: Choice, pip: tuple[str, ...]) -> Iterator[Wish]:
-    """The versions that the pip lock has of what the request names, where the channels have them too."""
-    for line in scene.lines:
-        version = scene.pip_versions.get(line.name)
-        package = scene.package(choice, line.name) if version is not None and line.name not in pip else None
-        if package is None or line.requirement.constraint:
-            continue
-        text = f"{package.name} =={version}"
-        records = scene.channels.records(choice.channels, scene.target.platform, package.name)
-        if any(admits(text, record) for record in records):
-            yield Wish(spec=Spec(text=text, origin=f"{line.name} {version} of the pip lock"), project=line.name)
 
 
 def python_wish(scene: Scene) -> Wish:
@@ -120,25 +109,12 @@ def python_wish(scene: Scene) -> Wish:
     return Wish(spec=Spec(text=f"python {python}.*{build}", origin=origin), asks=asks)
 
 
-def _cuda_wishes(scene: Scene, choice: Choice) -> tuple[tuple[Wish, ...], tuple[Wish, ...]]:
-    """What holds the libraries to one CUDA: firm for repacked wheels, whose channel says so; else what can be had."""
-    torch = choice.torch
-    if torch.cuda == CPU:
-        return (), ()
-    if choice.repacked:
-        return (Wish(spec=Spec(text=f"pytorch-cuda {torch.cuda}.*", origin=f"CUDA {torch.cuda} of this torch")),), ()
-    records = scene.channels.records(choice.channels, scene.target.platform, "cuda-version")
-    own = _minor(torch.cuda)
-    usable = {record.version for record in records if own <= _minor(record.version) < (own[0] + 1,)}
-    for cuda in (scene.cuda, torch.cuda, *sorted(usable, key=_minor)):
-        if cuda in usable:
-            origin = f"the CUDA nearest to {scene.cuda} that this torch and its channel have"
-            return (), (Wish(spec=Spec(text=f"cuda-version {cuda}.*", origin=origin)),)
-    return (), ()
-
-
-def _minor(cuda: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in cuda.split(".") if part.isdigit())
+def _repacked_cuda(choice: Choice) -> tuple[Wish, ...]:
+    """What holds the libraries of a repacked wheel to its CUDA: its channel says so."""
+    cuda = choice.torch.cuda
+    if cuda == CPU or not choice.repacked:
+        return ()
+    return (Wish(spec=Spec(text=f"pytorch-cuda {cuda}.*", origin=f"CUDA {cuda} of this torch")),)
 
 
 def _line_wishes(scene: Scene, choice: Choice, line: UserLine) -> tuple[Wish, ...] | str:

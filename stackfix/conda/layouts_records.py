@@ -37,6 +37,8 @@ class Plan:
     limits: tuple[Wish, ...]        # constraints: only bound what is there
     loose: tuple[Wish, ...]         # what is taken back, the last first, where the solve fails with it
     pip: tuple[str, ...] | None     # projects named by the request that pip brings; None: all of them
+    nearest: tuple[Wish, ...] = ()  # of which one is asked: the next where the solve fails with the one before
+    favoured: tuple[tuple[str, str], ...] = ()      # (address, name) of records that are taken where they fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,4 +88,5 @@ class Scene:
     def lines(self) -> tuple[UserLine, ...]:
         """What the request names beside the stack, where it holds on the target."""
         view = self.evidence.view(self.target)
-        return tuple(line for line in self.question.lines if view.applies(line.requirement.text, None))
+        return tuple(line for line in self.question.lines
+                     if line.asked.kind != "conda-line" and view.applies(line.requirement.text, None))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stackfix.abi.records import Books
 from stackfix.conda.builds import as_torch_build
@@ -24,6 +25,7 @@ class Pair:
     matrix: Matrix
     books: Books | None
     shelf: Shelf | None
+    given_up: Mapping[str, str] = field(default_factory=dict)   # why what was wished of a package could not be
 
     @property
     def conda_build(self) -> TorchBuild | None:
@@ -38,7 +40,7 @@ class Pair:
         record = self.conda.records.get(project)
         if record is None:
             return "pip brings it beside the channels' packages, and took another release there", "the pip entries"
-        return why_not(self.target, record.name, version, self.shelf)
+        return why_not(self.target, record.name, version, self.shelf, self.given_up)
 
     def breaks(self, about: str, pip: str | None, conda: str | None, reason: str, source: str = "") -> Departure:
         """A departure that is against the rule."""

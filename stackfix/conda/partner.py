@@ -11,6 +11,7 @@ from stackfix.conda.consistent import departures
 from stackfix.conda.layouts import mixed_plan, plans_for
 from stackfix.conda.layouts_records import Lacking, Plan, Scene
 from stackfix.conda.names import NameBook
+from stackfix.conda.own_lines import unheld
 from stackfix.conda.partner_quick import plain_conflict
 from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of
 from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
@@ -140,6 +141,10 @@ def hold_target(
         if isinstance(plan, Lacking):
             misses.append(plan)
             continue
+        against_line = unheld(scene, plan)
+        if against_line is not None:
+            misses.append(against_line)
+            continue
         found = _try(scene, plan, solves, virtual, around)
         if isinstance(found, Missed):
             misses.append(found)
@@ -171,7 +176,7 @@ def _try(
             return found
         given = tuple(wish.project for wish in found.involved if wish.project is not None)
         more = mixed_plan(scene, plan.choice, (*(plan.pip or ()), *given[-1:]))
-        if not given or isinstance(more, Lacking) or more.pip == plan.pip:
+        if not given or isinstance(more, Lacking) or more.pip == plan.pip or unheld(scene, more) is not None:
             return found
         plan = more
 
@@ -195,9 +200,20 @@ def conda_target(
     )
     told = departures(
         pip, made, scene.evidence.matrix, scene.names, books=scene.evidence.books,
-        shelf=scene.shelf(found.plan.channels),
+        shelf=scene.shelf(found.plan.channels), given_up=_given_up(found),
     )
     return replace(made, departures=told)
+
+
+def _given_up(found: Found) -> dict[str, str]:
+    """Of each package of which something was wished in vain, the first thing that stood against it."""
+    told: dict[str, str] = {}
+    for wish, conflict in found.given_up:
+        name, _, version = wish.spec.text.partition(" ")
+        facts = [cause.text for cause in conflict.causes if cause.spec is None]
+        if facts:
+            told.setdefault(name, f"{name} {version} cannot be had beside the rest: {facts[0]}")
+    return told
 
 
 def _guesses(scene: Scene, found: Found) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from stackfix.conda.builds import as_torch_build, torch_builds
@@ -43,6 +43,7 @@ class Found:
     wishes: tuple[Wish, ...]
     records: tuple[CondaRecord, ...]
     pip: tuple[LockedPackage, ...]
+    given_up: tuple[tuple[Wish, CondaConflict], ...] = ()       # what was only wished, and why it cannot be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,37 +156,62 @@ def _rule_bounds(scene: Scene, found: Found) -> tuple[Spec, ...]:
 def _solve(
     plan: Plan, solves: Solves, virtual: tuple[VirtualPackage, ...], bounds: tuple[Wish, ...]
 ) -> Found | Missed:
-    """The channels' part under the strictest terms that have an answer."""
-    conflict: CondaConflict | None = None
+    """The channels' part under the strictest terms that have an answer.
+
+    What is only wished goes where the solve fails with it: of what the conflict names the last first, `cuda-version` at
+    the end and for the next nearest. Whether anything is to be had at all is asked before.
+    """
     limits = (*plan.limits, *bounds)
+    nearest, loose = plan.nearest, plan.loose
+    given_up: list[tuple[Wish, CondaConflict]] = []
+    plain: Found | Missed | None = None
+    while True:
+        found = _once(plan, solves, virtual, (*plan.wishes, *nearest[:1], *loose), limits)
+        if isinstance(found, Found):
+            return replace(found, given_up=tuple(given_up))
+        wished = (*nearest[:1], *loose)
+        if not wished or found.conflict is None:
+            return found
+        plain = plain or _once(plan, solves, virtual, plan.wishes, limits)
+        if isinstance(plain, Missed):
+            return plain
+        named = {cause.spec for cause in found.conflict.causes}
+        last = [wish for wish in wished if wish.spec in named][-1:] or list(wished[-1:])
+        given_up.append((last[0], found.conflict))
+        if last[0] in nearest:
+            nearest = nearest[1:]
+        else:
+            loose = tuple(wish for wish in loose if wish is not last[0])
+
+
+def _once(
+    plan: Plan, solves: Solves, virtual: tuple[VirtualPackage, ...], wishes: tuple[Wish, ...], limits: tuple[Wish, ...],
+) -> Found | Missed:
+    """One set of wishes under strict priority, and without it where that hides what would do."""
+    conflict: CondaConflict | None = None
+    kept = {name for _, name in solves.kept}
     priorities = ("disabled",) if solves.channels.priority == "disabled" else PRIORITIES
-    for wishes in _variants(plan):
-        for priority in priorities:
-            if priority != priorities[0] and (len(plan.channels) == 1 or conflict is None or not hidden(conflict)):
-                continue
-            ask = CondaAsk(
-                platform=plan.target.platform, channels=plan.channels, specs=tuple(wish.spec for wish in wishes),
-                constraints=tuple(wish.spec for wish in limits), virtual=virtual, priority=priority,
-                locked=solves.kept, exclude_newer=solves.exclude_newer,
-            )
-            answer = solves.answer(ask)
-            if isinstance(answer, CondaSolved):
-                return Found(plan=plan, asked=ask, wishes=(*wishes, *limits), records=answer.records, pip=())
-            if answer is None:
-                return Missed(plan=plan, wishes=wishes, text="it was not tried: too much was tried before", unsure=True)
-            conflict = answer
-    return Missed(plan=plan, wishes=(*plan.wishes, *plan.limits, *bounds), conflict=conflict)
+    for priority in priorities:
+        if priority != priorities[0] and (len(plan.channels) == 1 or conflict is None or not hidden(conflict)):
+            continue
+        ask = CondaAsk(
+            platform=plan.target.platform, channels=plan.channels, specs=tuple(wish.spec for wish in wishes),
+            constraints=tuple(wish.spec for wish in limits), virtual=virtual, priority=priority,
+            locked=(*solves.kept, *(one for one in plan.favoured if one[1] not in kept)),
+            exclude_newer=solves.exclude_newer,
+        )
+        answer = solves.answer(ask)
+        if isinstance(answer, CondaSolved):
+            return Found(plan=plan, asked=ask, wishes=(*wishes, *limits), records=answer.records, pip=())
+        if answer is None:
+            return Missed(plan=plan, wishes=wishes, text="it was not tried: too much was tried before", unsure=True)
+        conflict = answer
+    return Missed(plan=plan, wishes=(*wishes, *limits), conflict=conflict)
 
 
 def hidden(conflict: CondaConflict) -> bool:
     """Whether strict priority is part of the conflict: a package of a channel further down would have done."""
     return HIDDEN in conflict.raw
-
-
-def _variants(plan: Plan) -> Iterator[tuple[Wish, ...]]:
-    """What is asked: first with everything loose, then with less and less of it."""
-    for count in range(len(plan.loose), -1, -1):
-        yield (*plan.wishes, *plan.loose[:count])
 
 
 def _pip_closure(
