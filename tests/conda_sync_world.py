@@ -6,6 +6,7 @@ cuSPARSE are libraries of one function; all others hold a text, those of Python 
 
 from __future__ import annotations
 
+import base64
 import bz2
 import functools
 import hashlib
@@ -71,8 +72,7 @@ class Shelf:
     url: str
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    hold: threading.Event | None = None     # of one path that is not answered: set by a test
-    held: str = ""
+    login: str | None = None        # "user:password" that every request must come with
 
     def put(self, record: CondaRecord, content: bytes) -> CondaRecord:
         """The record of this content, once it is served."""
@@ -89,9 +89,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.shelf.asked.append(self.path)
         body = self.shelf.files.get(self.path)
-        if self.shelf.hold is not None and self.path.endswith(self.shelf.held):
-            self.shelf.hold.wait(60)
-        self.send_response(200 if body is not None else 404)
+        if self.shelf.login is not None and self.headers["Authorization"] != (
+                f"Basic {base64.b64encode(self.shelf.login.encode()).decode()}"):
+            self.send_response(401)
+            body = None
+        else:
+            self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
         self.wfile.write(body or b"")

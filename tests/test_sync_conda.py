@@ -144,6 +144,45 @@ def test_an_interrupted_sync_goes_on(here: Path, made: Stack, say: Say) -> None:
     assert not (here / "env" / "conda-meta" / MARK).exists()
 
 
+def test_after_an_interruption_another_lock_leaves_nothing_of_the_first(here: Path, made: Stack, say: Say) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=here, check=False, capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done
+    about = here / "env" / "share"
+    half = {path.parent.name for path in about.glob("*/about.txt")} - {"python"}
+    assert half, "it was killed before it linked anything"
+    kept = tuple(record for record in made.target.records if record.name not in half)
+    write(here, replace(made.target, records=kept), "conda-lock")
+    said = say("sync", "conda-lock.yml", "--prefix", "env")
+    assert said.status == 0, said
+    assert {path.parent.name for path in about.glob("*/about.txt")} == {record.name for record in kept} - {"python"}
+    owned = {path for record in records(here / "env").values() for path in record["files"]}
+    there = {str(path.relative_to(here / "env")) for path in (here / "env").rglob("*")
+             if not path.is_dir() or path.is_symlink()}
+    assert {path for path in there - owned if "__pycache__" not in path and not path.startswith("conda-meta/")} <= {
+        "CACHEDIR.TAG"}
+
+
+def test_the_users_login_is_used_and_never_told(
+    here: Path, made: Stack, say: Say, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    condarc = here / "condarc.yml"
+    condarc.write_text(f"channels:\n  - {made.shelf.url.replace('://', '://user:hidden@')}\n", encoding="utf-8")
+    made.shelf.login = "user:hidden"
+    try:
+        refused = say("sync", "conda-lock.yml", "--prefix", "env")
+        assert refused.status == 3, refused
+        assert "401" in refused.err
+        monkeypatch.setenv("CONDARC", str(condarc))
+        said = say("sync", "conda-lock.yml", "--prefix", "env", "--json")
+        assert said.status == 0, said
+    finally:
+        made.shelf.login = None
+    assert_linked(here / "env", made)
+    assert "hidden" not in said.out + said.err
+    told = [path for path in (here / "env" / "conda-meta").iterdir() if b"hidden" in path.read_bytes()]
+    assert told == []
+
+
 def test_an_existing_prefix_is_brought_to_another_lock(here: Path, made: Stack, say: Say) -> None:
     assert say("sync", "conda-lock.yml", "--prefix", "env").status == 0
     before = made.record("libuv")

@@ -44,6 +44,7 @@ class CondaSync:
     python: str | None              # the minor that will be there
     installed: Mapping[str, CondaInstalled]
     changes: tuple[Change, ...]     # of packages of channels
+    doubtful: frozenset[str]        # packages that an interrupted sync was at work on
 
     @property
     def name(self) -> str:
@@ -90,8 +91,9 @@ def plan_sync(
     name = Path(lock.path).name
     folder = prefix_of(prefix, environ)
     refuse_other_folder(folder)
-    doubtful = read_mark(folder)
-    installed = read_conda_installed(folder, doubtful=doubtful or frozenset())
+    interrupted = read_mark(folder)
+    doubtful = interrupted.packages if interrupted is not None else frozenset[str]()
+    installed = read_conda_installed(folder, doubtful=doubtful)
     chosen = choose(lock, engine.platform, environment=environment, python=python_minor(installed))
     pins = conda_pins(chosen, name)
     if prefix is None and "conda" in installed and all(pin.name != "conda" for pin in pins):
@@ -100,7 +102,7 @@ def plan_sync(
     others = left_out(chosen)
     if others:
         say(f"{name}: {others} packages of other categories than main are left out", quiet=quiet)
-    if doubtful is not None:
+    if interrupted is not None:
         say(f"{folder}: an earlier sync was interrupted; {len(doubtful)} packages are done anew", quiet=quiet)
     steps = pip_step(chosen, Path(lock.path))
     if steps and chosen.python is None:
@@ -108,7 +110,7 @@ def plan_sync(
     if chosen.python is not None:
         steps += second_step(lock, (chosen.python, chosen.platform))
     return CondaSync(lock=lock, prefix=folder, pins=pins, steps=steps, python=chosen.python, installed=installed,
-                     changes=plan_conda(pins, installed, doubtful or frozenset()))
+                     changes=plan_conda(pins, installed, doubtful), doubtful=doubtful)
 
 
 def prefix_of(prefix: str | None, environ: Mapping[str, str]) -> Path:
@@ -149,10 +151,12 @@ def link_conda(
     needs = needs_of(packages, from_lock=asked.lock.kind != "explicit")
     for line in refuse_old_machine(asked.lock, asked.name, needs, detected()):
         say(line, quiet=quiet)
-    for command in uninstall_commands(asked.prefix, asked.installed, packages, find=find, environ=environ):
+    sure = [(pin, package) for pin, package in packages if pin.name not in asked.doubtful]
+    for command in uninstall_commands(asked.prefix, asked.installed, sure, find=find, environ=environ):
         uninstall(command)
     link(asked.prefix, asked.pins, asked.changes, unpacked=unpacked, installed=asked.installed, store=store,
-         engine=engine, from_lock=asked.lock.kind == "pixi")     # conda-lock.yml merges lines of one name
+         engine=engine, python=asked.python,
+         from_lock=asked.lock.kind == "pixi")       # conda-lock.yml merges lines about one name
     for pin, package in packages:
         if package.scripts:
             say(f"{pin.name}: its own scripts were not run ({', '.join(package.scripts)})", quiet=quiet)

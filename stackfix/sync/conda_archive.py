@@ -35,7 +35,8 @@ def read_unpacked(folder: Path, pin: CondaPin) -> Unpacked:
     paths = tuple(stated_paths(folder, pin))
     for path in paths:
         refuse_path(path, pin)
-    for name in entry_points(folder, pin):
+    commands = tuple(entry_points(folder, pin))
+    for name in commands:
         if not name or "/" in name or "\\" in name or name in {".", ".."} or not name.isprintable():
             raise refused(pin, f"has a command called {name[:60]!r}")
     place = index.get("python_site_packages_path")
@@ -44,6 +45,7 @@ def read_unpacked(folder: Path, pin: CondaPin) -> Unpacked:
     return Unpacked(
         folder=folder, index=index, is_python=noarch == "python", paths=paths,
         links=tuple((path, str((folder / path).readlink())) for path in paths if (folder / path).is_symlink()),
+        commands=commands,
         scripts=tuple(path for path in paths if path.startswith("bin/.") and path.endswith(SCRIPTS)))
 
 
@@ -125,6 +127,12 @@ def placed_at(path: str, package: Unpacked, python: str | None) -> str:
     if package.is_python and python is not None and path.startswith("site-packages/"):
         return f"lib/python{python}/{path}"
     return f"bin/{path.removeprefix('python-scripts/')}" if path.startswith("python-scripts/") else path
+
+
+def placed_paths(package: Unpacked, python: str | None) -> list[str]:
+    """All that linking the package writes below the prefix."""
+    return [*(placed_at(path, package, python) for path in package.paths),
+            *(f"bin/{name}" for name in package.commands)]
 
 
 def is_whole(package: Unpacked, info: Mapping[str, str]) -> bool:

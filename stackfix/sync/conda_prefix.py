@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from stackfix.errors import BadInput, Unreachable
-from stackfix.sync.records import Change, CondaInstalled
+from stackfix.sync.records import Change, CondaInstalled, Interrupted
 from stackfix.write.records import CondaPin
 
 LARGEST = 64 * 1024 * 1024      # bytes of one record; a package of 50,000 files has 15 MB
@@ -112,14 +112,19 @@ def told(one: CondaInstalled) -> str:
     return f"{one.version} {one.build}"
 
 
-def read_mark(prefix: Path) -> frozenset[str] | None:
-    """Names of the packages that an interrupted sync was at work on; None where none was."""
+def read_mark(prefix: Path) -> Interrupted | None:
+    """What an interrupted sync was at work on; None where none was."""
     path = prefix / META / MARK
     if not path.is_file():
         return None
     try:
         stated: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):       # killed while it was written: nothing was begun
-        return frozenset()
-    listed = stated.get("packages") if isinstance(stated, Mapping) else None
-    return frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
+    except (OSError, ValueError, RecursionError):       # of nobody who ever was at work
+        stated = None
+    return Interrupted(packages=frozenset(texts(stated, "packages")), paths=tuple(texts(stated, "paths")))
+
+
+def texts(stated: Any, key: str) -> Iterator[str]:
+    """The texts of a list."""
+    listed = stated.get(key) if isinstance(stated, Mapping) else None
+    yield from (each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()

@@ -101,7 +101,16 @@ class Unpacked:
     is_python: bool                 # noarch: its files go into the site-packages of whatever Python is there
     paths: tuple[str, ...]          # relative to the prefix, or to what `is_python` says
     links: tuple[tuple[str, str], ...]      # (path, target) of its symbolic links
+    commands: tuple[str, ...]       # that are made for it in bin/
     scripts: tuple[str, ...]        # that conda would run; none is run here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """What a sync was at work on when it was killed."""
+
+    packages: frozenset[str]        # names
+    paths: tuple[str, ...]          # below the prefix, that it may have written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
