@@ -17,7 +17,7 @@ from stackfix.sync.conda_prefix import MARK
 from tests.cli_world import Say, settle
 from tests.conda_packages import NAME, SUBDIR, content_of
 from tests.conda_sync_world import Files, Stack, archive, stack, write
-from tests.lock_samples import Loopback, indexed, loopback
+from tests.lock_samples import Loopback, index_file, indexed, loopback, package
 
 SITE = f"lib/{NAME}/site-packages"
 LOCKS = {"conda-lock": "conda-lock.yml", "pixi": "pixi.lock", "explicit": f"conda-{SUBDIR}.lock"}
@@ -230,6 +230,17 @@ def test_pip_entries_come_after_the_packages_of_channels(
     said = say("sync", "conda-lock.yml", "--prefix", "env")
     assert said.status == 0, said
     assert [path.name for path in (here / "env" / SITE).glob("einops-*")] == ["einops-0.8.2.dist-info"]
+
+
+def test_the_second_step_is_read_with_the_lock(here: Path, made: Stack, say: Say) -> None:
+    sdist = index_file("flash-attn", "flash_attn-2.5.8.tar.gz", b"sdist")
+    made.write(here, "conda-lock", pip=(package("flash-attn", "2.5.8", (sdist,), step=2),))
+    said = say("sync", "conda-lock.yml", "--prefix", "env", "--dry-run")
+    assert "install flash-attn 2.5.8 (second step, built from source)\n" in said.out, said
+    (here / "requirements-flash-attn.txt").unlink()
+    said = say("sync", "conda-lock.yml", "--prefix", "env")
+    assert (said.status, "requirements-flash-attn.txt: no such lockfile" in said.err) == (2, True), said
+    assert not Path("env").exists()
 
 
 def test_a_wheel_that_is_another_is_refused(
