@@ -39,7 +39,6 @@ def unusable(view: View, fault: Fault, failure: BadLibrary) -> Finding:
     """One file that is no library, or not one any more."""
     path = plain(view, failure.path)
     owner = owner_at(view, failure.path)
-    inside = view.is_own(failure.path, path)
     if owner is not None:
         of = f" of {named(owner)}"
         why = "It is there, and is not what was installed: damaged on the disk, or half written."
@@ -54,5 +53,6 @@ def unusable(view: View, fault: Fault, failure: BadLibrary) -> Finding:
         culprit=Culprit(path=path, package=named(owner)), requester=requester_of(view, fault),
         evidence=(f"{path}: {why_unusable(failure)}", *needs_lines(view, fault)), error=seen_error(failure),
         cure=(reinstall(view, owner), hash_it) if owner is not None else (f"remove or replace {path}",),
-        why_not=None if owner is not None and inside else "no installer of the environment knows the file",
+        why_not="no installer of the environment knows the file" if owner is None or not view.is_own(failure.path, path)
+        else None if view.is_inside(path) else f"{path} lies outside of the environment",
     )

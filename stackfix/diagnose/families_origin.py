@@ -101,7 +101,7 @@ def describe_mix(view: View, group: Sequence[Mix]) -> Finding:
                   *traced.lines, f"seen at: {one.opening.what}"),
         error=failures[0].message() if failures else expected_error(home, severity),
         winner=foreign.path, loser=hidden_by(view, one), cure=cure(one, traced, inside=inside),
-        why_not=why_not(one, traced, inside=inside, severity=severity),
+        why_not=why_not(one, traced, inside=view.is_inside(foreign.path), severity=severity),
     )
 
 

@@ -49,7 +49,7 @@ def judge_lost(view: View, lost: LostLink) -> Finding | None:
         error=failure.message() if failure else None, winner=instead, loser=lost.target,
         cure=(shlex.join(("ln", "-s", name, lost.path)),
               *((f"{reinstall(view, owner)}  # or so",) if owner else ())),
-        why_not=None if view.is_own(lost.path) else f"{lost.path} lies outside of the environment",
+        why_not=None if view.is_inside(lost.path) else f"{lost.path} lies outside of the environment",
     )
 
 

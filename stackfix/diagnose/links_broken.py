@@ -138,7 +138,7 @@ def why_not(view: View, one: Broken, instead: str | None) -> str | None:
         return "nothing is broken"
     if one.owner is None and instead is None:
         return "no package is known that has the file"
-    return None if view.is_own(one.path) else f"{one.path} lies outside of the environment"
+    return None if view.is_inside(one.path) else f"{one.path} lies outside of the environment"
 
 
 def error_of(view: View, link: SharedObject, failure: MissingLibrary) -> str:

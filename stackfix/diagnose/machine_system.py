@@ -72,7 +72,7 @@ def old_libstdcxx(view: View, fault: Fault, provider: LoadedObject) -> Finding:
     able = newer_copy(view, fault, provider)
     cause = trace(view, provider, provider.path, provider.found_via)
     before = mapped_by(view, provider)
-    inside = able is not None and view.is_own(able.path, able.real_path)
+    inside = able is not None and view.is_inside(able.path)
     why = [f"{cause.how}."]
     if before is not None:
         opening, first = before

@@ -146,7 +146,7 @@ def deleted(view: View, files: Sequence[tuple[Fault, FileFault]]) -> Finding:
                   *((f"and {len(others) - SHOWN} more files of {owner.name}",) if len(others) > SHOWN else ()),
                   *tried_lines(fault)),
         error=seen_error(fault), cure=(reinstall(view, owner),),
-        why_not=None if view.is_own(gone.path) else f"{gone.path} lies outside of the environment")
+        why_not=None if view.is_inside(gone.path) else f"{gone.path} lies outside of the environment")
 
 
 # --- copies that no search comes to ---

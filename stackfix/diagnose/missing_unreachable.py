@@ -16,6 +16,7 @@ from stackfix.diagnose.missing_activated import by_activation, how_to_activate
 from stackfix.diagnose.plumbing_scripts import Element
 from stackfix.diagnose.provenance import LIBRARY_PATH, describe, folder_of, named, owner_of
 from stackfix.diagnose.releases import release_of
+from stackfix.diagnose.shadows import NOT_AT_HAND
 from stackfix.diagnose.situation import View
 from stackfix.inspect.records import ElfObject, FileAt
 
@@ -31,7 +32,7 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
     names = [each.name for each, _ in group]
     element = by_activation(view, [each for _, each in group])
     requester = requester_of(view, fault)
-    inside = all(each.path.startswith(f"{view.environment.prefix}/") for _, each in group)
+    beyond = next((each.path for _, each in group if not view.is_at_hand(each.path)), None)
     return make_finding(
         "SF402", severity_of(view, group, after_activation=element is not None),
         level=level_of(fault),
@@ -41,7 +42,7 @@ def unreachable(view: View, group: Sequence[tuple[Fault, Copy]]) -> Finding:
         culprit=Culprit(path=copy.path, package=named(owner_of(view, copy.path))),
         requester=requester,
         evidence=tuple(evidence(view, group)), error=fault.failure.message(), loser=copy.path,
-        cure=tuple(cures(view, group)), why_not=None if inside else f"{copy.path} is not in the environment's prefix")
+        cure=tuple(cures(view, group)), why_not=f"{beyond} {NOT_AT_HAND}" if beyond else None)
 
 
 def severity_of(view: View, group: Sequence[tuple[Fault, Copy]], *, after_activation: bool) -> str:

@@ -185,4 +185,4 @@ def why_not(view: View, owner: Owner, worst: Damage) -> str | None:
         return "nothing is broken"
     if owner.manager == "system":
         return "it belongs to the system's own packages"
-    return None if view.is_own(worst.fault.path) else f"{worst.fault.path} lies outside of the environment"
+    return None if view.is_inside(worst.fault.path) else f"{worst.fault.path} lies outside of the environment"

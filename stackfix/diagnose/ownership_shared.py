@@ -141,7 +141,7 @@ def why_not(view: View, file: Overwritten) -> str | None:
         return "nothing is broken"
     if file.wanted is None:
         return "which of the packages is wanted cannot be told"
-    return None if view.is_own(file.path) else f"{file.path} lies outside of the environment"
+    return None if view.is_inside(file.path) else f"{file.path} lies outside of the environment"
 
 
 def reason(file: Overwritten, there: Owner | None) -> str:

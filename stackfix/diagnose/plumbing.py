@@ -197,7 +197,7 @@ def find_kernels_without_path(view: View) -> Iterator[Finding]:
         evidence=(f"{name} is found in {folder} only, which {source} names",
                   *(f"{each.path}: env has no LD_LIBRARY_PATH" for each in kernels)),
         cure=(f'put "env": {{"LD_LIBRARY_PATH": "{folder}"}} into {kernels[0].path}',),
-        why_not=None if view.is_own(kernels[0].path) else f"{kernels[0].path} lies outside of the environment",
+        why_not=None if view.is_inside(kernels[0].path) else f"{kernels[0].path} lies outside of the environment",
     )
 
 

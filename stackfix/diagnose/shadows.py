@@ -34,6 +34,7 @@ from stackfix.diagnose.situation import View
 # torch 2.6 and later open the wheel's nvJitLink by its path before cuSPARSE asks for it (torch/__init__.py)
 TORCH_OPENS_NVJITLINK = (2, 6)
 NO_COPY = "no copy in the environment has what is needed"
+NOT_AT_HAND = "is neither in the environment's prefix nor in a folder that its Python always imports from"
 
 
 def find_shadows(view: View) -> Iterator[Finding]:
@@ -48,9 +49,8 @@ def shadow(view: View, verdict: Verdict) -> Finding:
     fault, winner, loser = verdict.fault, verdict.winner, verdict.loser
     via = winner.via or FoundVia(step="path")
     cause = trace(view, verdict.winner_object, winner.path, via)
-    prefix = f"{view.environment.prefix}/"
-    inside = loser is not None and (loser.path.startswith(prefix) or (
-        loser.via is not None and winner.path.startswith(prefix) and is_nobodys(view, winner.path, winner.real_path)))
+    inside = loser is not None and (view.is_at_hand(loser.path) or (
+        loser.via is not None and view.is_inside(winner.path) and is_nobodys(view, winner.path, winner.real_path)))
     return make_finding(
         "SF101", fault.severity, level=level_of(fault), summary=summary(view, verdict, cause),
         why=why(view, verdict, cause),
@@ -59,7 +59,7 @@ def shadow(view: View, verdict: Verdict) -> Finding:
         requester=requester_of(view, fault), symbols=lacking(verdict), evidence=tuple(evidence(view, verdict, cause)),
         error=seen_error(fault.failure), winner=winner.path, loser=loser.path if loser else None,
         cure=tuple(dict.fromkeys(cures(view, verdict, cause))),
-        why_not=None if inside else NO_COPY if loser is None else f"{loser.path} is not in the environment's prefix",
+        why_not=None if inside else NO_COPY if loser is None else f"{loser.path} {NOT_AT_HAND}",
     )
 
 

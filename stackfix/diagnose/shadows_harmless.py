@@ -23,7 +23,7 @@ from stackfix.diagnose.provenance import (
 )
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.releases import release_of
-from stackfix.diagnose.shadows import put_first
+from stackfix.diagnose.shadows import NOT_AT_HAND, put_first
 from stackfix.diagnose.situation import Opening, View
 
 EXPOSED = frozenset({"LD_LIBRARY_PATH", "ld.so.cache", "default folder"})
@@ -140,7 +140,6 @@ def older(view: View, group: list[Taken]) -> Finding:
     mine, other = versions(view, each)
     cause = trace(view, each.object, each.winner.path, each.object.found_via)
     family = view.family_of(each.soname)
-    inside = each.loser.path.startswith(f"{view.environment.prefix}/")
     more = f", and {len(group) - 1} more parts of it" if len(group) > 1 else ""
     return make_finding(
         "SF101", "warning" if any(one.opening.may_fail is None for one in group) else "note",
@@ -154,7 +153,7 @@ def older(view: View, group: list[Taken]) -> Finding:
         requester=requester_of(view, each), evidence=tuple(evidence(view, group, cause)), winner=each.winner.path,
         loser=each.loser.path,
         cure=(*cause.undo, put_first(each.loser), "or keep one copy of the library in the environment"),
-        why_not=None if inside else f"{each.loser.path} is not in the environment's prefix")
+        why_not=None if view.is_at_hand(each.loser.path) else f"{each.loser.path} {NOT_AT_HAND}")
 
 
 def requester_of(view: View, each: Taken) -> Requester | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,8 +109,25 @@ class View:
 
     def is_own(self, *paths: str) -> bool:
         """Whether a file belongs to the environment: in its prefix, or in a folder that Python imports from."""
-        inside = (self.environment.prefix, *(each.path for each in self.environment.sites if each.kind != "base"))
+        inside = (self.environment.prefix, *(each.path for each in self.environment.sites))
         return any(path.startswith(f"{folder}/") for path in paths for folder in inside)
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path lies in the prefix, as its text has it: nothing else is ever changed."""
+        return posixpath.normpath(path).startswith(f"{self.environment.prefix}/")
+
+    def is_at_hand(self, path: str) -> bool:
+        """Whether the environment may name a file: in the prefix, or of its base, its .pth files or the user's site.
+
+        PYTHONPATH is another one in another shell.
+        """
+        return self.is_inside(path) or any(path.startswith(f"{each}/") for each in self.outside)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Folders that Python always imports from and that lie outside of the prefix."""
+        return tuple(each.path for each in self.environment.sites
+                     if each.kind in {"base", "pth", "user"} and each.exists and not self.is_inside(each.path))
 
     def family_of(self, soname: str) -> LibraryFamily | None:
         """The family of "libcudnn_ops.so.9"."""

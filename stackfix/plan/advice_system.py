@@ -9,18 +9,19 @@ from collections.abc import Iterator
 
 from stackfix.diagnose.finding_records import Finding
 from stackfix.diagnose.plumbing import elements
-from stackfix.diagnose.provenance import LIBRARY_PATH, is_standard
+from stackfix.diagnose.provenance import LIBRARY_PATH, SITE, is_standard
 from stackfix.diagnose.situation import View
-from stackfix.plan.names_paths import folder_of, is_inside
+from stackfix.plan.names_paths import folder_of
 
 APT, DNF, ZYPPER, PACMAN = "apt", "dnf", "zypper", "pacman"
 FAMILIES = {APT: {"debian", "ubuntu"}, DNF: {"rhel", "fedora", "centos", "rocky", "almalinux", "amzn", "ol"},
             ZYPPER: {"suse", "opensuse", "sles", "opensuse-leap"}, PACMAN: {"arch"}}
+# Asked first: many a file below /usr/local or /opt is no package's
 REMOVE = {
-    APT: 'sudo apt-get remove "$(dpkg -S {path} | cut -d: -f1)"',
-    DNF: 'sudo dnf remove "$(rpm -qf {path})"',
-    ZYPPER: 'sudo zypper remove "$(rpm -qf {path})"',
-    PACMAN: 'sudo pacman -R "$(pacman -Qqo {path})"',
+    APT: 'dpkg -S {path} && sudo apt-get remove "$(dpkg -S {path} | cut -d: -f1)"',
+    DNF: 'rpm -qf {path} && sudo dnf remove "$(rpm -qf {path})"',
+    ZYPPER: 'rpm -qf {path} && sudo zypper remove "$(rpm -qf {path})"',
+    PACMAN: 'pacman -Qo {path} && sudo pacman -R "$(pacman -Qqo {path})"',
 }
 # Ubuntu's own tool chooses the newest branch that fits the card
 DRIVER = {"ubuntu": "sudo ubuntu-drivers install", "debian": "sudo apt-get install nvidia-driver",
@@ -37,7 +38,7 @@ def package_manager(view: View) -> str | None:
 def system_library(view: View, finding: Finding) -> Iterator[str]:
     """How a library of the system leaves the loader's way: its line of ld.so.conf, else its package."""
     path = finding.winner or finding.culprit.path
-    if path is None or is_inside(view, path) or finding.culprit.variable is not None:
+    if path is None or finding.culprit.variable is not None or view.is_own(path) or SITE.match(path):
         return
     lines = list(configured_lines(view, folder_of(path)))
     yield from lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
@@ -27,9 +28,9 @@ class Texts(Protocol):
 
 
 def installed_hooks(environment: Environment, texts: Texts) -> tuple[Hooked, ...]:
-    """What the hooks in the prefix's site folders load, and before which packages."""
-    sites = [each.path for each in environment.sites if each.kind == "environment"
-             and each.path.startswith(f"{environment.prefix}/")]
+    """What the hooks in the site folders of the prefix and of its base load, and before which packages."""
+    sites = [each.path for each in environment.sites if each.kind == "base" or (
+        each.kind == "environment" and each.path.startswith(f"{environment.prefix}/"))]
     return tuple(sorted({each for site in sites for each in hooks_in(site, texts)}))
 
 
@@ -41,7 +42,7 @@ def hooks_in(site: str, texts: Texts) -> Iterator[Hooked]:
         if name != stem and is_hook(name) and f"{stem}.py" in names and any(
                 f"{stem}{suffix}" in names for suffix in STARTERS):
             for module, paths in table_of(texts.text(f"{site}/{name}") or "").items():
-                yield from (Hooked(module=module, library=f"{site}/{path}") for path in paths)
+                yield from (Hooked(module=module, library=posixpath.join(site, path)) for path in paths)
 
 
 def table_of(text: str) -> Mapping[str, tuple[str, ...]]:

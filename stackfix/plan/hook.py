@@ -17,11 +17,13 @@ FIRST_WITH_START_FILES = (3, 15)        # PEP 829
 
 
 def hook_steps(site: str, libraries: Mapping[str, Sequence[str]], python: str, *, present: Iterable[str] = (),
-               elsewhere: Mapping[str, str] | None = None) -> tuple[WriteFile | SetAside, ...]:
+               elsewhere: Mapping[str, str] | None = None,
+               outside: Iterable[str] = ()) -> tuple[WriteFile | SetAside, ...]:
     """Two modules, and the file by which Python starts them, in a site folder; an earlier hook there is set aside.
 
     site: relative to the prefix
-    libraries: what is imported ("torch", the first part) -> libraries relative to `site`, in dependency order
+    libraries: what is imported ("torch", the first part) -> libraries relative to `site`, in dependency order; those
+        of `outside` folders by their whole paths
     python: "3.11"
     present: names of the files in `site`
     elsewhere: of those packages, the ones that do not lie in `site`, with the folder that they are in
@@ -29,7 +31,7 @@ def hook_steps(site: str, libraries: Mapping[str, Sequence[str]], python: str, *
     if not any(libraries.values()):
         return ()
     check_inside(site)
-    table = tables(libraries, elsewhere or {})
+    table = tables(libraries, elsewhere or {}, tuple(outside))
     # Named for what it holds: a venv over another environment that has a hook, too, starts both.
     module = STEM + hashlib.sha256("".join(table.values()).encode()).hexdigest()[:8]
     starter = starter_of(module, python)
@@ -40,13 +42,16 @@ def hook_steps(site: str, libraries: Mapping[str, Sequence[str]], python: str, *
     return (*written, *(SetAside(path=f"{site}/{name}") for name in stale))
 
 
-def tables(libraries: Mapping[str, Sequence[str]], elsewhere: Mapping[str, str]) -> dict[str, str]:
+def tables(libraries: Mapping[str, Sequence[str]], elsewhere: Mapping[str, str],
+           outside: Sequence[str] = ()) -> dict[str, str]:
     """What is filled in. Raises BadInput for a path that leaves the site folder, or a name that is none."""
     for name in (*libraries, *elsewhere):
         if not name.isidentifier():
             raise BadInput(name, "is no name of a module", "give the first part of what is imported: torch")
     for path in (path for paths in libraries.values() for path in paths):
-        check_inside(path)
+        folder = next((each for each in outside if path.startswith(f"{each}/")), None)
+        check_inside(path if folder is None else path[len(folder) + 1:])
+        check_text(path)
     for path in elsewhere.values():
         check_text(path)
     names = sorted(name for name in libraries if libraries[name])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,7 +62,7 @@ def folder_commands(prefix: str, site: str, loader: str) -> str | None:
     if not libraries:
         return None
     check_text(prefix)
-    absolute = {name: [f"{site}/{path}" for path in paths] for name, paths in libraries.items()}
+    absolute = {name: [posixpath.join(site, path) for path in paths] for name, paths in libraries.items()}
     fields = {
         "module": "sitecustomize", "packages": ", ".join(map(ascii, absolute)),
         "libraries": "".join(f"    {name!a}: (\n{lines(paths)}    ),\n" for name, paths in absolute.items()),

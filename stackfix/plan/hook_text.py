@@ -58,10 +58,11 @@ import os
 import sys
 
 SITE = os.path.dirname(os.path.abspath(__file__))
-# Package -> libraries in the order in which they are loaded, relative to this folder.
+# Package -> libraries in the order in which they are loaded, relative to this folder. What lies outside of this
+# environment, in its base or in a folder that a .pth file names, is loaded from there.
 LIBRARIES = {
 <libraries>}
-# Packages that are not in this folder: editable installations.
+# Packages that are not in this folder: editable installations, a base.
 ELSEWHERE = {
 <elsewhere>}
 

@@ -16,8 +16,7 @@ def folder_of(path: str) -> str:
 
 def is_inside(view: View, path: str) -> bool:
     """Whether a path lies in the prefix, as its text has it."""
-    normal = posixpath.normpath(path)
-    return normal.startswith(f"{view.environment.prefix}/")
+    return view.is_inside(path)
 
 
 def is_broad(view: View, folder: str) -> bool:

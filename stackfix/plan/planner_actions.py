@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from stackfix.diagnose.install_lines import install_line, reinstall
 from stackfix.diagnose.situation import View
@@ -16,7 +17,7 @@ from stackfix.plan.effect_wheel import WheelFiles, changes_by
 from stackfix.plan.effect_world import Places
 from stackfix.plan.hook import hook_steps
 from stackfix.plan.kernel import kernel_steps
-from stackfix.plan.names_paths import folder_of, inside
+from stackfix.plan.names_paths import folder_of, inside, is_inside
 from stackfix.plan.planner_activation import activation_action
 from stackfix.plan.planner_changes import changes_of, needed_steps
 from stackfix.plan.records import Action, Install, InstallConda, SetAside, Step
@@ -62,14 +63,18 @@ def hook_action(view: View, hooks: Iterable[Hooked], places: Places) -> Action:
     site = hook_site(view, [each.library for each in hooks])
     if site is None or python is None:
         raise AssertionError(hooks)     # the rules propose no such hook
-    table = {module: [path[len(site) + 1:] for path in paths] for module, paths in tables(hooks, view.files).items()}
+    table = {module: [path.removeprefix(f"{site}/") for path in paths]
+             for module, paths in tables(hooks, view.files).items()}
     folder = inside(view, site)
     steps = hook_steps(folder, table, python.minor, elsewhere=elsewhere(view, site, table),
-                       present=places.names(folder))
+                       present=places.names(folder), outside=view.outside)
     names = ", ".join(dict.fromkeys(posixpath.basename(each.library) for each in hooks))
-    return made("preload-hook", f"Load {names} of this environment before {', '.join(table)}, wherever its Python is "
-                "started: a small module in its site folder and the file that starts it (python -S reads none)",
-                steps, places)
+    action = made("preload-hook", f"Load {names} of this environment before {', '.join(table)}, wherever its Python is "
+                  "started: a small module in its site folder and the file that starts it (python -S reads none)",
+                  steps, places)
+    beyond = dict.fromkeys(folder_of(each.library) for each in hooks if not is_inside(view, each.library))
+    return replace(action, notes=tuple(f"{each} lies outside of {view.environment.prefix}: it is loaded from there, by "
+                                       "its whole path, and nothing in it is changed" for each in beyond))
 
 
 def elsewhere(view: View, site: str, modules: Iterable[str]) -> Mapping[str, str]:

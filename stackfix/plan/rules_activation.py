@@ -66,7 +66,8 @@ def folders_first(view: View, finding: Finding) -> Iterator[Effect]:
         return
     direct = lost(view, finding)
     for libraries in dict.fromkeys((direct, behind(view, direct), behind(view, beside(view, finding)))):
-        if libraries:
+        # no link leads out of the prefix
+        if libraries and not any(is_broad(view, folder_of(each)) and not is_inside(view, each) for each in libraries):
             yield with_folders(view, libraries)
 
 

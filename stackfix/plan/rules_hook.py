@@ -29,7 +29,7 @@ def by_hook(view: View, finding: Finding) -> Iterator[Effect]:
 
 
 def hooked(view: View, hooks: Collection[Hooked]) -> Iterator[Effect]:
-    """The hook with these libraries, where one site folder holds all of them.
+    """The hook with these libraries, where one site folder can name all of them.
 
     It listens to packages that are executed, and to no other: a folder without code, as jax_plugins, is only a name.
     What is left without it shows in the simulation.
@@ -45,7 +45,7 @@ def for_kernels(view: View, modules: Modules) -> Collection[Hooked]:
     for folder, name, what, _ in needed_libraries(view):
         path, opening = f"{folder.rstrip('/')}/{name}", by_what.get(what)
         module = modules.of(opening) if opening else None
-        if module is not None and is_inside(view, path) and is_library(view, path):
+        if module is not None and view.is_at_hand(path) and is_library(view, path):
             found.add(Hooked(module=module, library=path))
     return found
 
@@ -53,9 +53,10 @@ def for_kernels(view: View, modules: Modules) -> Collection[Hooked]:
 def hook_site(view: View, libraries: Iterable[str]) -> str | None:
     """The site folder of the prefix that Python reads .pth files of and that holds the libraries; None: there is none.
 
-    What lies elsewhere in the prefix, such as conda's lib folder, is no wheel's own file.
+    What lies elsewhere in the prefix, such as conda's lib folder, is no wheel's own file. Those of the base, or of a
+    folder that a .pth file names, are loaded from there: only the hook itself is written, and that into the prefix.
     """
-    paths = tuple(libraries)
+    paths = [path for path in libraries if view.is_inside(path) or not view.is_at_hand(path)]
     return next((each.path for each in view.environment.sites
                  if each.kind == "environment" and each.exists and is_inside(view, each.path)
                  and all(path.startswith(f"{each.path}/") for path in paths)), None)

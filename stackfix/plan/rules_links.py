@@ -65,8 +65,8 @@ def of_soname(view: View, path: str) -> str | None:
 def beside_requester(view: View, finding: Finding, libraries: tuple[str, ...]) -> tuple[Linked, ...]:
     """Links to libraries in the folder of the file that needs them, under names that are free there."""
     asks = finding.requester.path if finding.requester else None
-    if asks is None or not is_inside(view, asks):
-        return ()
+    if asks is None or not all(is_inside(view, each) for each in (asks, *libraries)):
+        return ()       # no link leads out of the prefix
     folder = folder_of(asks)
     return tuple(sorted(Linked(path=f"{folder}/{posixpath.basename(each)}", target=relative(each, f"{folder}/x"))
                         for each in libraries if folder_of(each) != folder

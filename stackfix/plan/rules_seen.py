@@ -18,20 +18,20 @@ from stackfix.diagnose.missing import reachable_copy
 from stackfix.diagnose.situation import Opening, View
 from stackfix.inspect.records import ElfObject, FileAt
 from stackfix.plan.effect_imports import packages
-from stackfix.plan.names_paths import folder_of, is_inside
+from stackfix.plan.names_paths import folder_of
 
 
 def lost(view: View, finding: Finding) -> tuple[str, ...]:
-    """The copies in the prefix that the finding is about: the loser, else all that a requester does not reach."""
+    """The copies at hand that the finding is about: the loser, else all that a requester does not reach."""
     if finding.code == "SF402":
         return tuple(dict.fromkeys(copy.path for _, copy in unreached(view, finding)))
     found = finding.loser
-    return (found,) if found is not None and is_inside(view, found) and is_library(view, found) else ()
+    return (found,) if found is not None and view.is_at_hand(found) and is_library(view, found) else ()
 
 
 def beside(view: View, finding: Finding) -> tuple[str, ...]:
     """All libraries that are taken from the winner's folder and lie in the loser's, too: parts of one library."""
-    if finding.winner is None or finding.loser is None or not is_inside(view, finding.loser):
+    if finding.winner is None or finding.loser is None or not view.is_at_hand(finding.loser):
         return ()
     theirs, ours = folder_of(finding.winner), folder_of(finding.loser)
     found = dict[str, None]()
@@ -53,7 +53,7 @@ def unreached(view: View, finding: Finding) -> Iterator[tuple[Fault, FileAt]]:
                 mine is None and asks is not None):
             continue
         copy = reachable_copy(view, fault)
-        at = view.files.at(copy.path) if copy is not None and is_inside(view, copy.path) else None
+        at = view.files.at(copy.path) if copy is not None and view.is_at_hand(copy.path) else None
         if isinstance(at, FileAt):
             yield fault, at
 
@@ -65,7 +65,7 @@ def behind(view: View, paths: tuple[str, ...]) -> tuple[str, ...]:
         at = view.files.at(ahead.pop(0))
         elf = at.elf if isinstance(at, FileAt) else None
         for name in elf.needed if isinstance(elf, ElfObject) and not elf.runpath and not elf.rpath else ():
-            copy = next((each for each in own_copies(view, name) if is_inside(view, each)), None)
+            copy = next((each for each in own_copies(view, name) if view.is_at_hand(each)), None)
             if copy is not None and copy not in found:
                 found[copy] = None
                 ahead.append(copy)
