@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackfix.conda.records import Channel, CondaAsk, CondaConflict, CondaRecord, CondaSolved, Snapshot
 from stackfix.errors import BadInput
+from stackfix.sources.conda_absent import no_records, told, told_left_out
 from stackfix.sources.conda_ahead import Ahead
 from stackfix.sources.conda_conflict import ChannelFacts
 from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
@@ -42,8 +43,8 @@ def open_channels(
     explicit = bool(found)
     live = Live(settings, environ, cache_dir, offline=_offline(settings, asked=offline), progress=progress)
     return CondaChannels(
-        places, found or places.all_of([("channel", DEFAULT)]), explicit=explicit, settings=settings, live=live,
-        bundled=None if snapshot_dir is None else BundledRecords(snapshot_dir, cache_dir))
+        places, found or places.all_of([("channel", DEFAULT)]), explicit=explicit, asked=bool(names),
+        settings=settings, live=live, bundled=None if snapshot_dir is None else BundledRecords(snapshot_dir, cache_dir))
 
 
 def _offline(settings: CondaSettings, *, asked: bool) -> str | None:
@@ -59,25 +60,30 @@ def _offline(settings: CondaSettings, *, asked: bool) -> str | None:
 class CondaChannels:
     """Conda channels behind our records. Asks nothing twice."""
 
-    def __init__(self, places: Places, found: tuple[Place, ...], *, explicit: bool, settings: CondaSettings,
-                 live: Live, bundled: BundledRecords | None) -> None:
-        self.channels = tuple(place.channel for place in found)
+    def __init__(self, places: Places, found: tuple[Place, ...], *, explicit: bool, asked: bool,
+                 settings: CondaSettings, live: Live, bundled: BundledRecords | None) -> None:
+        """`explicit`: these are the user's channels; `asked`: of the command line."""
+        self.channels = tuple(place.channel for place in found)     # without what turns out to be left out
         self.explicit = explicit
         self.priority = settings.priority   # the user's channel_priority, where there is one
         self.ignored = settings.ignored     # settings that are not followed, each with its place
         self._places, self._live, self._bundled = places, live, bundled
         self._ahead = Ahead(live)
+        self._own = () if asked else found      # the channels of the settings
+        self._left_out: dict[str, Place] = {}
         self._reasons: dict[str, str | None] = {}       # by address: why the bundled records stand in
         self._sources: dict[tuple[str, str], list[Any]] = {}
         self._records: dict[tuple[str, str, str], tuple[CondaRecord, ...]] = {}
 
     @property
     def snapshot(self) -> Snapshot | None:
-        missed = {url: reason for url, reason in self._reasons.items() if reason is not None}
+        missed = {url: reason for url, reason in self._reasons.items()
+                  if reason is not None and url not in self._left_out}
         if not missed or self._bundled is None:
             return None
+        reason = self._live.offline or told(missed, self._places)
         return Snapshot(date=self._bundled.date, digest=self._bundled.digest, holes=self._bundled.holes,
-                        reason=self._live.offline or _told(missed, self._places))
+                        reason=f"{reason}{told_left_out(tuple(self._left_out.values()), self._places)}")
 
     def named(self, name: str) -> Channel:
         return self._places.one(name, "channel").channel
@@ -126,21 +132,36 @@ class CondaChannels:
                 [self._live.channel(place)] if reason is None else self._stand_in(place, platform, reason))
 
     def _stand_in(self, place: Place, platform: str, reason: str) -> list[Any]:
-        """The bundled repodata. Raises ChannelUnreachable where there is none of the channel."""
+        """The bundled repodata, or nothing of a channel that is left out. Raises ChannelUnreachable."""
         from rattler import Channel as TheirChannel
         from rattler import SparseRepoData
 
-        hint = "--offline forbids asking for it" if self._live.offline else "check the network, its name or its address"
         bundled = self._bundled
-        if bundled is None or place.bundled is None or place.bundled not in bundled.names():
-            raise ChannelUnreachable(place.channel.name, f"cannot be reached ({reason}), and no records of it come with"
-                                     " stackfix", hint)
-        if platform not in {file.subdir for file in bundled.files}:
-            raise ChannelUnreachable(place.channel.name, f"cannot be reached ({reason}), and the bundled records have"
-                                     f" none for {platform}", hint)
+        lacks = "no records of it come with stackfix"
+        if bundled is not None and place.bundled in bundled.names():
+            lacks = f"the bundled records have none for {platform}"
+        if bundled is not None and self._goes_without(place, bundled, platform):
+            self._left_out[place.channel.url] = place
+            self.channels = tuple(channel for channel in self.channels if channel != place.channel)
+            return []
+        if bundled is None or place.bundled not in bundled.names() or (
+                platform not in {file.subdir for file in bundled.files}):
+            raise no_records(place, reason, self._places, own=self._own, offline=self._live.offline is not None,
+                             why=lacks)
         theirs = TheirChannel(place.channel.url)
-        paths = [(subdir, bundled.repodata(place.bundled, subdir)) for subdir in (platform, "noarch")]
+        paths = [(subdir, bundled.repodata(str(place.bundled), subdir)) for subdir in (platform, "noarch")]
         return [SparseRepoData(theirs, subdir, path) for subdir, path in paths if path is not None]
+
+    def _goes_without(self, place: Place, bundled: BundledRecords, platform: str) -> bool:
+        """Whether a public channel of the settings is left out: nothing is known of it, nor of the others as they are.
+
+        A channel of somebody's own is never left out: its packages would come from a public one of the same names.
+        """
+        if place not in self._own or place.bundled is None or place.bundled in bundled.names():
+            return False
+        others = [each for each in self._own if each.bundled in bundled.names()]
+        self._open([each for each in others if each.channel.url not in self._reasons], platform)
+        return bool(others) and all(self._reasons[each.channel.url] is not None for each in others)
 
     def _records_of(self, place: Place, platform: str, name: str) -> tuple[CondaRecord, ...]:
         key = place.channel.url, platform, name
@@ -175,12 +196,3 @@ class CondaChannels:
         public = public_address(record.channel)
         by_channel = (place for base, place in bases if public_address(base) == public)
         return next(by_address, None) or next(by_channel)
-
-
-def _told(missed: Mapping[str, str], places: Places) -> str:
-    """Which channels could not be reached, and why."""
-    names = {place.channel.url: place.channel.name for place in places.known()}
-    by_reason: dict[str, list[str]] = {}
-    for url, reason in missed.items():
-        by_reason.setdefault(reason, []).append(names[url])
-    return "; ".join(f"{', '.join(found)} cannot be reached ({reason})" for reason, found in by_reason.items())

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import math
 import os
-import shutil
-import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stackfix.errors import BadInput
-from stackfix.sources.cache_place import close_to_others, make_private
 from stackfix.sources.conda_errors import (
     ChannelUnreachable,
     bad_channel,
     endless,
-    has_only_waited,
     is_out_of_reach,
     last_cause,
     without_secrets,
 )
-from stackfix.sources.conda_loop import run
+from stackfix.sources.conda_kept import KEPT, Kept
+from stackfix.sources.conda_loop import anew, run
 from stackfix.sources.conda_names import Place
 from stackfix.sources.conda_reach import Reach
 from stackfix.sources.conda_settings import CondaSettings
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 _READS = 5                          # read timeouts that one whole answer may take: conda-forge's is 50 MB
 _GRACE = 1.0                        # seconds
-_TRIES = 3                          # of a question that only waited for the answer to another
-KEPT = "conda-repodata-v1"          # below the cache folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +50,13 @@ class Live:
     def __init__(self, settings: CondaSettings, environ: Mapping[str, str], cache_dir: Path, *, offline: str | None,
                  progress: bool = False, agent: str = "stackfix") -> None:
         """`offline`: where it is said that nothing may be asked."""
-        self._settings, self._environ, self._cache_dir, self._agent = settings, environ, cache_dir, agent
+        self._settings, self._environ, self._agent = settings, environ, agent
         self.offline, self._progress = offline, progress
         self._gateway: Gateway | None = None
         self._making = threading.Lock()
         self._mirrors: dict[str, list[str]] = {}
         self._reach = Reach(settings, environ)
-        self._spare: Path | None = None
+        self._kept = Kept(cache_dir / KEPT, offline=offline is not None)
 
     def expect(self, places: Sequence[Place]) -> None:
         """Take the mirrors of these channels into account, from now on."""
@@ -84,31 +78,13 @@ class Live:
         from rattler.repo_data.gateway import SourceConfig
 
         action = "force-cache-only" if self.offline is not None else "cache-or-fetch"
-        return Gateway(cache_dir=self._kept_in(), client=self.client(seconds=self._longest),
+        return Gateway(cache_dir=self._kept.folder(), client=self.client(seconds=self._longest),
                        default_config=SourceConfig(cache_action=action),  # type: ignore[arg-type]
                        show_progress=self._progress)
 
-    def _kept_in(self) -> Path:
-        """Where rattler keeps answers. It notes whole addresses there, with their logins and tokens.
-
-        A folder of another user's is only read (`--offline`); else a temporary one stands in for it.
-        """
-        kept = self._cache_dir / KEPT
-        if make_private(kept) or (self.offline is not None and kept.is_dir()):
-            return kept
-        if self._spare is None:
-            self._spare = Path(tempfile.mkdtemp(prefix="stackfix-"))
-            atexit.register(self.close)
-        return self._spare
-
     def close(self) -> None:
         """Close what was kept to others, and remove what could not be kept."""
-        spare, self._spare = self._spare, None
-        if spare is not None:
-            shutil.rmtree(spare, ignore_errors=True)
-        elif self._gateway is not None:
-            with suppress(OSError):
-                close_to_others(self._cache_dir / KEPT)
+        self._kept.close()
 
     def channel(self, place: Place) -> Channel:
         """What rattler calls the channel. Raises BadInput."""
@@ -204,19 +180,6 @@ class Live:
         if self._mirrors:
             document["mirrors"] = self._mirrors
         return tomli_w.dumps(document)
-
-
-async def anew(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """What is answered; asked again where it failed with another question of the gateway, whose reason is not told."""
-    from rattler.exceptions import GatewayError
-
-    for _ in range(_TRIES - 1):
-        try:
-            return await ask()
-        except GatewayError as fault:
-            if not has_only_waited(fault):
-                raise
-    return await ask()
 
 
 @contextmanager

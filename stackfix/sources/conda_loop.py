@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
 from stackfix.errors import Unreachable
+from stackfix.sources.conda_errors import has_only_waited
 
 Answer = TypeVar("Answer")
 _LEAVE = 0.1                        # seconds; a hundred times what a thread of py-rattler takes to let go
+_TRIES = 3                          # of a question that only waited for the answer to another
 _last_answer = [0.0]                # when it came, by time.monotonic
 
 
@@ -30,6 +32,19 @@ def run(work: Coroutine[Any, Any, Answer]) -> Answer:
                           "try another version of py-rattler, or take the bundled records with --offline") from None
     finally:
         answered()
+
+
+async def anew(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What is answered; asked again where it failed with another question of the gateway, whose reason is not told."""
+    from rattler.exceptions import GatewayError
+
+    for _ in range(_TRIES - 1):
+        try:
+            return await ask()
+        except GatewayError as fault:
+            if not has_only_waited(fault):
+                raise
+    return await ask()
 
 
 def answered() -> None:

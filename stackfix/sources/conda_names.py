@@ -53,6 +53,7 @@ class Places:
         self._multi = dict(settings.multi)
         self._mirrored = dict(settings.mirrored)
         self._by_url: dict[str, Place] = {}
+        self._group_of: dict[str, str] = {}     # by address
         self._check(self._alias, "channel_alias")
         for url in self._custom.values():
             self._check(url, "custom_channels")
@@ -75,6 +76,10 @@ class Places:
         """The place of a channel that this made, or of one read from a lockfile."""
         return self._by_url.get(channel.url) or self.one(channel.url, "channel")
 
+    def written(self, place: Place) -> str:
+        """What the user wrote for the channel: `defaults` for pkgs/main; its name where it is of no group."""
+        return self._group_of.get(place.channel.url, place.channel.name)
+
     def known(self) -> tuple[Place, ...]:
         """All places so far."""
         return tuple(self._by_url.values())
@@ -88,7 +93,11 @@ class Places:
             return [self._checked(self._place(text, origin), text, origin)]
         if depth > _DEEPEST:
             raise BadInput(origin, f"custom_multichannels: {text} contains itself")
-        return [place for each in group for place in self._each(each, origin, depth + 1)]
+        found = [place for each in group for place in self._each(each, origin, depth + 1)]
+        if depth == 0:
+            for place in found:
+                self._group_of.setdefault(place.channel.url, text)
+        return found
 
     def _checked(self, place: Place, text: str, origin: str) -> Place:
         denied = place.channel.url in self._denied or (self._allowed and place.channel.url not in self._allowed)

@@ -10,8 +10,8 @@ from stackfix.conda.records import CondaAsk, CondaConflict, Spec
 from stackfix.errors import BadInput
 from stackfix.sources.conda_conflict import ChannelFacts, conflict_of
 from stackfix.sources.conda_errors import HINT, BadChannel, bad_channel, blamed, last_cause, without_secrets
-from stackfix.sources.conda_live import Live, anew, subdirs
-from stackfix.sources.conda_loop import run
+from stackfix.sources.conda_live import Live, subdirs
+from stackfix.sources.conda_loop import anew, run
 from stackfix.sources.conda_names import Place
 
 if TYPE_CHECKING:
