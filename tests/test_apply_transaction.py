@@ -26,6 +26,7 @@ from stackfix.errors import BadInput, Unreachable
 from stackfix.plan.records import InstallWheel, MakeLink, Node, Plan, SetAside, WriteFile
 from tests.apply_faults.world import (
     HOOK,
+    NEW,
     SCRIPT,
     SITE,
     TEXT,
@@ -422,3 +423,30 @@ def test_a_new_package_needs_nothing_to_replace(world: World) -> None:
     assert node(world.prefix / "lib64") == Node(kind="link", target="lib")
     undo(world.prefix)
     assert tree_of(world.prefix) == before
+
+
+@pytest.mark.parametrize("row", [".stackfix/0001/journal", ".stackfix/lock", ".stackfix/own", ".stackfix"])
+def test_a_record_that_names_our_own_folder_is_believed_in_all_else(row: str, world: World) -> None:
+    """No such file is there when the plan is made, and one is when it is applied."""
+    record = world.prefix / SITE / "demo-1.0.dist-info" / "RECORD"
+    with record.open("a", encoding="utf-8") as stream:
+        stream.write(f"../../../{row},,\n")
+    before = tree_of(world.prefix)
+    apply_plan(plan_of(world, SetAside(path="lib/stale")), world.prefix, installer=no_installer)
+    (world.prefix / ".stackfix" / "own").touch()
+    done = apply_plan(plan_of(world, wheel_step()), world.prefix, installer=fake_installer(world))
+    assert not [each.path for each in done.kept if each.path.startswith(".stackfix")]
+    undo(world.prefix)
+    undo(world.prefix)
+    (world.prefix / ".stackfix" / "own").unlink()
+    (world.prefix / ".stackfix").rmdir()
+    assert tree_of(world.prefix) == before
+
+
+def test_a_wheel_with_files_in_our_own_folder_is_refused(world: World) -> None:
+    before = tree_of(world.prefix)
+    brings = FakeInstaller(world, {**NEW, "../../../.stackfix/0001/journal": "forged\n"})
+    with pytest.raises(BadInput, match="where transactions are kept"):
+        apply_plan(plan_of(world, wheel_step()), world.prefix, installer=brings)
+    assert tree_of(world.prefix) == before
+    assert pending(world.prefix) is None

@@ -322,6 +322,30 @@ def test_what_comes_up_in_the_way_while_it_is_put_back_is_not_lost(
     assert tree_of(world.prefix) == before
 
 
+@pytest.mark.parametrize("how", ["gone", "edited"])
+def test_what_was_put_back_before_a_kill_is_no_change_of_somebodys(how: str, world: World,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lies where ours was missing, or was set apart: a resumed undo took it for an edit of ours."""
+    before = tree_of(world.prefix)
+    apply(world)
+    place, mode = world.prefix / "bin/activate", (world.prefix / "bin/activate").stat().st_mode
+    place.unlink() if how == "gone" else rewrite(place, "edited\n")
+    rename = syscalls.rename
+
+    def stop_once_it_is_back(old: str, new: str, *, old_folder: int, new_folder: int) -> None:
+        rename(old, new, old_folder=old_folder, new_folder=new_folder)
+        if place.exists() and place.read_text() == "# as the venv made it\n":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(syscalls, "rename", stop_once_it_is_back)
+    with pytest.raises(KeyboardInterrupt):
+        undo(world.prefix, forced=how == "edited")
+    monkeypatch.undo()
+    assert take_back(world.prefix).kept == ()
+    assert place.stat().st_mode == mode
+    assert {path: each for path, each in tree_of(world.prefix).items() if not path.startswith(".stackfix")} == before
+
+
 def test_what_python_compiled_meanwhile_is_no_change(world: World) -> None:
     before = tree_of(world.prefix)
     apply(world)

@@ -95,6 +95,19 @@ def test_a_cache_without_room_is_named(damaged: Bench, index: str) -> None:
     assert damaged.tree() == before
 
 
+def test_a_record_that_names_our_own_folder_is_no_traceback(damaged: Bench, index: str) -> None:
+    [record] = damaged.made.site.glob("nvidia_nvjitlink_cu12-*.dist-info/RECORD")
+    rows = record.read_bytes()
+    record.unlink()
+    record.write_bytes(rows + b"../../../.stackfix/0001/journal,,\n../../../.stackfix/lock,,\n")
+    before = damaged.tree()
+    said = damaged.say("repair", "--yes", "--json", PIP_INDEX_URL=index, **HEALTHY)
+    assert (said.status, said.json["verified"]["load"]) == (0, "works"), said
+    assert not [each for each in said.json["applied"]["kept"] if ".stackfix" in each["path"]]
+    assert damaged.say("undo").status == 0
+    assert damaged.tree() == before
+
+
 def test_no_room_to_unpack_a_wheel_is_not_what_the_wheel_lacks(damaged: Bench, index: str) -> None:
     assert damaged.say("repair", "--dry-run", PIP_INDEX_URL=index, **HEALTHY).status == 1
     said = damaged.say("repair", "--yes", start=SMALL_FILES, PIP_INDEX_URL=index, **HEALTHY)
@@ -146,7 +159,10 @@ def test_a_folder_of_somebody_else_is_told_before_anything_is_asked(bench: Bench
     assert dry.stdout == real.stdout
     assert "preload-hook: " in dry.stdout
     assert f"stackfix run --prefix {bench.prefix} -- CMD" in dry.stderr
-    assert "\nexport PYTHONPATH=" in dry.stdout
+    assert "export PYTHONPATH=" not in dry.stdout       # far more lines than all that is said
+    assert dry.stdout.splitlines()[-1] == ("a preload folder of your own does the same, and changes nothing in the "
+                                           "environment: -v prints the commands that make it")
+    assert "\nexport PYTHONPATH=" in bench.say("repair", "--method", "preload", "--dry-run", "-v").stdout
     folder = bench.say("repair", "--method", "preload", "--dry-run", "--json").json["preload_folder"]
     assert f"{bench.made.site}/{NVJITLINK_FILE}" in folder
     assert bench.tree() == before
@@ -160,7 +176,12 @@ def test_an_environment_of_somebody_else_is_no_offer(bench: Bench) -> None:
     dry, real = bench.say("repair", "--dry-run"), bench.say("repair", "--yes")
     assert (dry.status, real.status) == (3, 3), (dry, real)
     assert dry.stdout.splitlines()[1].startswith(f"not to be made here: {bench.prefix}: belongs to ")
-    assert "stackfix run --prefix" in dry.stdout
+    assert "stackfix run --prefix" in dry.stdout.splitlines()[-1]
+    assert "stackfix run --prefix" in real.stderr.splitlines()[-1]
+    assert "export PYTHONPATH=" not in dry.stdout + real.stdout
+    shown = bench.say("repair", "--dry-run", "-v").stdout
+    assert "\nexport PYTHONPATH=" in shown
+    assert "stackfix run --prefix" in shown.splitlines()[-1]
     document = bench.say("repair", "--dry-run", "--json")
     assert (document.status, document.json["refused"]["code"]) == (3, "not-ours")
     assert isinstance(DiskRights(str(bench.prefix), break_system=True).refused, NotOurs)

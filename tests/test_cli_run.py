@@ -140,3 +140,15 @@ def test_a_file_that_is_no_program_is_exit_3(bench: Bench, tmp_path: Path) -> No
 
 def test_a_command_that_is_killed_dies_as_it_would_without_us(bench: Bench) -> None:
     assert started(bench, "--", "sh", "-c", "kill -TERM $$").status == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("words", [(), ("-q",)], ids=str)
+def test_a_path_with_a_colon_starts_the_environments_own_programs(words: tuple[str, ...], bench: Bench,
+                                                                 tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(bench.prefix, tmp_path / "co:lon" / "v", symlinks=True))
+    start: tuple[str | Path, ...] = (sys.executable, "-m", "stackfix", "run", "--prefix", copy, *words, "--")
+    said = run([*start, "python", "-B", "-c", TELL], cwd=tmp_path, env=bench.environ())
+    assert (said.status, said.stdout) == (41, f"{copy} {copy} []\n"), said
+    no_path = f"stackfix: {copy}/bin has a colon, and no PATH can name it: "
+    assert (no_path in said.stderr) == (not words)
+    assert run([*start, "sh", "-c", "exit 7"], cwd=tmp_path, env=bench.environ()).status == 7      # of PATH

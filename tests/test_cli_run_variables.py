@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.cli.repairing import DiskGround
-from stackfix.cli.run_variables import Cured, by_variables, no_wheel, place_variables, why_unwritten
+from stackfix.cli.run_variables import Cured, by_variables, no_wheel, place_variables, unnamed_folder, why_unwritten
 from stackfix.inspect.environment_records import CondaPrefix
 from stackfix.inspect.places import Root
 from stackfix.matrix.libraries import load_libraries
@@ -83,3 +83,27 @@ def test_the_environment_is_active_for_the_command(tmp_path: Path) -> None:
     system = replace(environment, venv=None)
     assert place_variables(system, {"PATH": f"/usr/bin:{prefix}/bin"}) == {}
     assert place_variables(system, {"PATH": "/usr/bin"}) == {"PATH": f"{prefix}/bin:/usr/bin"}
+
+
+def test_a_folder_with_a_colon_is_not_named_in_path(tmp_path: Path) -> None:
+    environment = whole(beside_toolkit(tmp_path, "2.5.1")).view(load_libraries()).environment
+    assert unnamed_folder(environment) is None
+    odd = replace(environment, prefix="/co:lon/v")
+    assert unnamed_folder(odd) == "/co:lon/v/bin"
+    assert place_variables(odd, {"PATH": "/usr/bin:/bin"}) == {"VIRTUAL_ENV": "/co:lon/v"}
+
+
+def test_another_environment_is_not_active_for_the_command(tmp_path: Path) -> None:
+    """What the command starts, uv or stackfix, would work on the other one."""
+    world = whole(beside_toolkit(tmp_path, "2.5.1"))
+    venv, prefix = world.view(load_libraries()).environment, world.prefix
+    plain = replace(venv, venv=None)
+    active = {"PATH": "/other/bin:/usr/bin", "VIRTUAL_ENV": "/other", "CONDA_PREFIX": "/opt/conda/"}
+    assert place_variables(plain, active) == {
+        "VIRTUAL_ENV": None, "CONDA_PREFIX": None, "PATH": f"{prefix}/bin:/usr/bin"}
+    assert place_variables(plain, {**active, "PATH": f"/opt/conda/bin:/other/bin:{prefix}/bin"}) == {
+        "VIRTUAL_ENV": None, "CONDA_PREFIX": None, "PATH": f"{prefix}/bin"}
+    assert place_variables(plain, {"PATH": f"{prefix}/bin", "VIRTUAL_ENV": f"{prefix}/"}) == {}
+    conda = replace(plain, conda=CondaPrefix(history=None, base=False, packages=(), variables=()))
+    assert place_variables(conda, {**active, "PATH": f"{prefix}/bin"}) == {"VIRTUAL_ENV": None, "CONDA_PREFIX": prefix}
+    assert place_variables(venv, {"PATH": f"{prefix}/bin", "CONDA_PREFIX": "/opt/conda"}) == {"VIRTUAL_ENV": prefix}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.apply import syscalls
 from stackfix.apply.records import Applied
 from stackfix.apply.transaction import apply_plan
 from stackfix.cli.repair_apply import no_wheels
@@ -205,7 +207,7 @@ def test_what_is_gone_already_and_what_others_added_is_told(prefix: Path, say: S
     (prefix / "lib" / "one").unlink()
     document = say("undo", "--prefix", prefix, "--json").json
     assert document["undone"] == [{"repair": 1, "actions": ["Do 1 things"], "removed": [], "restored": [], "kept": [],
-                                   "gone": ["lib/one"], "left": []}]
+                                   "gone": ["lib/one"], "left": [], "remains": []}]
 
 
 def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, say: Say,
@@ -232,6 +234,87 @@ def test_what_was_changed_since_stops_it_and_is_kept_with_force(prefix: Path, sa
     assert left == {path: facts for path, facts in first.items() if path != "."}
 
 
+def test_what_is_back_in_its_place_has_one_line(prefix: Path, say: Say) -> None:
+    """Neither that ours made way for it, nor that somebody had put it there again already, is a line of its own."""
+    before = (prefix / "pyvenv.cfg").read_text()
+    apply(prefix, SetAside(path="pyvenv.cfg"), WriteFile(path="pyvenv.cfg", text=f"{before}ours = 1\n"))
+    told = f"taken back: repair 1 of {prefix}\n  Do 2 things\n  restored   pyvenv.cfg\n"
+    assert say("undo", "--prefix", prefix).out == told
+    apply(prefix, SetAside(path="pyvenv.cfg"), WriteFile(path="pyvenv.cfg", text=f"{before}ours = 1\n"))
+    (prefix / "pyvenv.cfg").unlink()
+    (prefix / "pyvenv.cfg").write_text(before)
+    assert say("undo", "--prefix", prefix).out == told
+
+
+def test_remains_that_cannot_be_deleted_are_told_with_place_and_reason(prefix: Path, say: Say,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that was made immutable: it can be moved with its folder, and not be deleted."""
+    def refuse(name: str, *, folder: int) -> None:
+        if name == "libstuck.so":
+            raise PermissionError(errno.EPERM, "Operation not permitted", name)
+        unlink(name, folder=folder)
+
+    unlink = syscalls.unlink
+    before = tree_of(prefix)
+    apply(prefix, WriteFile(path="lib/libstuck.so", text="ours"))
+    monkeypatch.setattr(syscalls, "unlink", refuse)
+    said = say("undo", "--prefix", prefix, "-q")
+    assert said.status == 0, said
+    [trash] = [path.name for path in (prefix / ".stackfix").iterdir()]
+    why = f"  remains    {prefix}/.stackfix/{trash} could not be deleted: Operation not permitted (libstuck.so); "
+    assert why in said.out
+    listed = say("undo", "--prefix", prefix, "--list")
+    assert (listed.status, f"\nremains: {prefix}/.stackfix/{trash} is of a run that is over" in listed.out) == (0, True)
+    assert say("undo", "--prefix", prefix, "--list", "--json").json["remains"] == [f".stackfix/{trash}"]
+    again = say("undo", "--prefix", prefix)
+    assert (again.status, "cleared" in again.out) == (3, False)
+    assert why in again.out
+    document = say("undo", "--prefix", prefix, "--json")
+    assert document.json["undone"][0]["remains"] == [
+        {"path": f".stackfix/{trash}", "reason": "Operation not permitted (libstuck.so)"}]
+    monkeypatch.setattr(syscalls, "unlink", unlink)
+    assert say("undo", "--prefix", prefix).out == f"cleared: remains of a run in {prefix}\n"
+    assert {**tree_of(prefix), ".": 0} == {**before, ".": 0}
+
+
+@pytest.mark.parametrize("words", [(), ("--all",), ("--forget",)], ids=str)
+def test_nothing_to_undo_is_no_error_where_nothing_may_be_changed(words: tuple[str, ...], prefix: Path, say: Say,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)        # somebody else's, whoever runs this
+    said = say("undo", "--prefix", prefix, *words)
+    assert (said.status, said.err) == (0, ""), said
+    assert said.out.endswith(f": no repair is recorded in {prefix}\n")
+    monkeypatch.undo()
+    prefix.chmod(0o500)
+    assert say("undo", "--prefix", prefix, *words).status == 0
+
+
+def test_a_record_is_ended_and_the_environment_stays(prefix: Path, say: Say) -> None:
+    for name in ("one", "two"):
+        apply(prefix, WriteFile(path=f"lib/{name}", text=name))
+    apply(prefix, SetAside(path="lib/two"))
+    made = {path: facts for path, facts in tree_of(prefix).items() if not path.startswith(".")}
+    said = say("undo", "--prefix", prefix, "--forget")
+    assert (said.status, said.err) == (0, ""), said
+    assert said.out == (f"forgotten: repair 3 of {prefix}, which stays as it is; the copies from before it are "
+                        "deleted\n  Do 1 things\n  dropped    lib/two\n")
+    assert [each.name for each in (prefix / ".stackfix").iterdir()] != []
+    document = say("undo", "--prefix", prefix, "--forget", "--all", "--json").json
+    assert [each["repair"] for each in document["forgotten"]] == [2, 1]
+    assert {path: facts for path, facts in tree_of(prefix).items() if not path.startswith(".")} == made
+    assert not (prefix / ".stackfix").exists()
+    assert say("undo", "--prefix", prefix, "--forget").out == f"nothing to forget: no repair is recorded in {prefix}\n"
+
+
+def test_a_repair_that_was_stopped_is_not_forgotten(prefix: Path, say: Say) -> None:
+    (prefix / ".stackfix" / "0001").mkdir(parents=True, mode=0o700)
+    (prefix / ".stackfix").chmod(0o700)
+    said = say("undo", "--prefix", prefix, "--forget")
+    assert (said.status, said.out) == (1, ""), said
+    assert "stopped while preparing" in said.err
+    assert (prefix / ".stackfix" / "0001").is_dir()
+
+
 def test_what_was_taken_back_before_an_error_is_told(prefix: Path, say: Say) -> None:
     apply(prefix, WriteFile(path="lib/one", text="1"))
     apply(prefix, WriteFile(path="lib/two", text="2"))
@@ -243,7 +326,8 @@ def test_what_was_taken_back_before_an_error_is_told(prefix: Path, say: Say) -> 
     assert "lib/one" in said.err
 
 
-@pytest.mark.parametrize("words", [("--list", "--all"), ("--list", "--force"), ("--prefix", "/nowhere")], ids=str)
+@pytest.mark.parametrize("words", [("--list", "--all"), ("--list", "--force"), ("--list", "--forget"),
+                                   ("--force", "--forget"), ("--prefix", "/nowhere")], ids=str)
 def test_malformed_use_is_exit_2(words: tuple[str, ...], prefix: Path, say: Say) -> None:
     assert say("undo", *(() if "--prefix" in words else ("--prefix", prefix)), *words).status == 2
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.cli.repairing_files import scripts_of
+from stackfix.cli.repairing_files import files_of, scripts_of
+from stackfix.errors import BadInput
+from stackfix.inspect.environment_records import Owner
 from stackfix.plan.effect_wheel import Coming, Going, WheelFiles, changes_by
 from stackfix.plan.records import Change, Node
 from tests.case_worlds import install_torch, linked
@@ -145,3 +147,11 @@ def test_another_release_is_not_called_the_same(tmp_path: Path) -> None:
     world, shelf = old_nccl(tmp_path)
     [action] = plan_of(world, shelf).actions
     assert action.summary.startswith(f"Install {NCCL} 2.20.5 in place of {NCCL} 2.18.1")
+
+
+def test_a_wheel_with_files_among_our_transactions_is_no_candidate(tmp_path: Path) -> None:
+    file, owner = tmp_path / "demo.whl", Owner(manager="pip", name="demo", version="1")
+    zipfile.ZipFile(file, "w").close()
+    assert files_of((), file, {}, "/env") == WheelFiles(going=(), coming=())
+    with pytest.raises(BadInput, match="where transactions are kept"):
+        files_of((), file, {"/env/.stackfix/0001/journal": (owner, 1, None)}, "/env")

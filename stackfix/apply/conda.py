@@ -11,10 +11,11 @@ from typing import Any
 from stackfix.apply.caches import caches_of
 from stackfix.apply.distributions import is_file, topmost
 from stackfix.apply.errors import Drifted
+from stackfix.apply.lock import STORE
 from stackfix.apply.moves import remove
 from stackfix.apply.nodes import walk
 from stackfix.apply.stage_file import write_text
-from stackfix.apply.tree import Tree, join, parts_of, split
+from stackfix.apply.tree import Tree, is_below, join, parts_of, split
 from stackfix.errors import BadInput, Unreachable
 from stackfix.plan.records import InstallConda
 
@@ -38,7 +39,8 @@ def conda_paths(tree: Tree, step: InstallConda, ours: frozenset[str]) -> tuple[s
             raise Drifted(tree.prefix, ((path, f"is not the record of {replaced}"),))
         files = tuple(files_of(found))
         must_have_no_script(replaced, files)
-        owned |= {path, *(each for each in map(tree.resolve, files) if is_file(tree, each))}
+        owned |= {path, *(each for each in map(tree.resolve, files)
+                          if is_file(tree, each) and not is_below(each, STORE))}
     others = [each for each in records_in(tree) if each not in going]
     owned -= {file for each in others for file in files_of(record_at(tree, each) or {})}
     owned |= {cache for path in tuple(owned) for cache in caches_of(tree, path)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from stackfix.apply.caches import caches_of
 from stackfix.apply.errors import Drifted
+from stackfix.apply.lock import STORE
 from stackfix.apply.moves import remove
 from stackfix.apply.nodes import walk
 from stackfix.apply.tree import Tree, is_below, join, parts_of, split
@@ -49,7 +50,7 @@ def releases_in(tree: Tree, site: str) -> tuple[Release, ...]:
 
 
 def recorded(tree: Tree, release: Release) -> tuple[str, ...]:
-    """Paths of its RECORD, relative to the prefix; rows that lead out of it are left out. Raises OSError."""
+    """Paths of its RECORD, relative to the prefix, without rows that lead out or to our folder. Raises OSError."""
     site = split(release.info)[0]
     text = tree.read(join(release.info, RECORD)).decode("utf-8", "surrogateescape")
     return tuple(path for row in csv.reader(text.splitlines()) if row
@@ -57,16 +58,18 @@ def recorded(tree: Tree, release: Release) -> tuple[str, ...]:
 
 
 def inside(tree: Tree, site: str, row: str) -> str | None:
-    """The path that a row of a RECORD means; None where that is not in the prefix."""
+    """The path that a row of a RECORD means; None where that is not in the prefix, or is in our own folder there."""
     if row.startswith("/"):
         if not row.startswith(f"{tree.prefix}/"):
             return None
         row = posixpath.relpath(row, posixpath.join(tree.prefix, site))
     path = posixpath.normpath(posixpath.join(site, row))
     try:
-        return path if path not in {"", "."} and parts_of(path) else None
+        if path in {"", "."} or not parts_of(path):
+            return None
     except BadInput:
         return None
+    return path if is_below(site, STORE) or not is_below(path, STORE) else None     # a stage lies there
 
 
 def paths_to_set_aside(tree: Tree, step: InstallWheel, site: str, ours: frozenset[str]) -> tuple[str, ...]:
@@ -77,6 +80,11 @@ def paths_to_set_aside(tree: Tree, step: InstallWheel, site: str, ours: frozense
     """
     present = releases_in(tree, site)
     going = tuple(replaced(tree, present, step, site))
+    return tuple(sorted(topmost(tree, site, owned_by(tree, present, going), ours)))
+
+
+def owned_by(tree: Tree, present: Iterable[Release], going: Iterable[Release]) -> set[str]:
+    """The files of some releases that are there, with their compiled forms, without those that others record, too."""
     shared = {path for release in present if release not in going and tree.exists(join(release.info, RECORD))
               for path in recorded(tree, release)}
     owned = set[str]()
@@ -84,7 +92,7 @@ def paths_to_set_aside(tree: Tree, step: InstallWheel, site: str, ours: frozense
         listed = {path for path in recorded(tree, release) if path not in shared and is_file(tree, path)}
         owned |= listed | {cache for path in listed for cache in caches_of(tree, path)}
         owned |= {path for each in walk(tree, release.info) if each and is_file(tree, path := join(release.info, each))}
-    return tuple(sorted(topmost(tree, site, owned, ours)))
+    return owned
 
 
 def replaced(tree: Tree, present: tuple[Release, ...], step: InstallWheel, site: str) -> Iterator[Release]:
@@ -98,11 +106,16 @@ def replaced(tree: Tree, present: tuple[Release, ...], step: InstallWheel, site:
         if not tree.exists(join(release.info, RECORD)):
             raise BadInput(f"{release.project} {release.version}", "has no RECORD: nobody can tell which files are its",
                            "reinstall it with the tool that installed it, then try again")
-        installer = join(release.info, "INSTALLER")
-        if tree.exists(installer) and tree.read(installer).strip() == b"conda":
+        if is_of_conda(tree, release):
             raise BadInput(f"{release.project} {release.version}", "was installed by conda",
                            "change it with conda, mamba or micromamba")
         yield release
+
+
+def is_of_conda(tree: Tree, release: Release) -> bool:
+    """Whether conda says that it has installed a release."""
+    installer = join(release.info, "INSTALLER")
+    return tree.exists(installer) and tree.read(installer).strip() == b"conda"
 
 
 def words_of(releases: Iterable[tuple[str, str]]) -> str:

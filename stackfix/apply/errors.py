@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from stackfix.apply.records import Successor
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 
 SHOWN = 5                       # paths in one line; the rest is counted
@@ -126,3 +127,26 @@ class ChangedSince(PathsDiffer):
 
     def next_step(self) -> str:
         return f"nothing was undone; look at these; `{self.command} --force` keeps what was changed aside"
+
+
+class ReplacedSince(ChangedSince):
+    """Another release was installed over one that a repair had brought: that one is not there to be taken back."""
+
+    reference = "replaced-since-repair"
+
+    def __init__(self, prefix: str, differences: tuple[tuple[str, str], ...], later: tuple[Successor, ...]) -> None:
+        super().__init__(prefix, differences)
+        self.later = later
+
+    def what(self) -> str:
+        told = "; ".join(f"{each.project} {each.version} was installed after the repair, over its {each.ours} "
+                         f"({each.info})" for each in self.later)
+        return f"{self.prefix}: {told}" if not self.differences else f"{super().what()}; and {told}"
+
+    def next_step(self) -> str:
+        forget = f"nothing was undone; `{self.command} --forget` keeps it, and ends the record of the repair"
+        stuck = next((each for each in self.later if each.stuck), None)
+        if stuck is not None:
+            return f"{forget}; it cannot be set aside: {stuck.stuck}"
+        back = ", ".join(dict.fromkeys(name for each in self.later for name in each.replaced)) or "what was there"
+        return f"{forget}; `{self.command} --force` sets it aside whole, and puts back {back}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shlex
 import stat
 
 from stackfix.apply.errors import CannotWrite, ExternallyManaged, NotOurs
-from stackfix.apply.tree import Tree, join
+from stackfix.apply.tree import Tree, is_below, join, split
 
 LIBRARIES = ("lib", "lib64")
+# Without these an environment is none any more, whatever a package's RECORD lists
+OWN = re.compile(r"pyvenv\.cfg|bin/(?:python[0-9.t]*|pypy[0-9.]*|activate(?:[._].*)?|Activate\.ps1)")
 MARK = "EXTERNALLY-MANAGED"     # PEP 668, in the standard library of the Python itself
 
 
@@ -24,6 +27,11 @@ def must_be_ours(tree: Tree, *, break_system: bool) -> None:
         raise ExternallyManaged(tree.prefix, f"is an externally managed Python ({mark}): its packages belong to the "
                                 "system", "make an environment of your own, or say --break-system")
     must_be_writable(tree, "")
+
+
+def is_own(path: str, site: str) -> bool:
+    """Whether a path is the environment's own: its Python, its configuration, what lies beside the site folder."""
+    return OWN.fullmatch(path) is not None or (is_below(path, split(site)[0]) and not is_below(path, site))
 
 
 def find_mark(tree: Tree) -> str | None:

@@ -94,5 +94,6 @@ def take_back(prefix: Prefix, *, forced: bool = False) -> Undone:
 def end_of(tree: Tree, found: Recorded | None, *, forced: bool) -> Undone:
     """Takes back what is not finished; where all is, there is nothing to do once the lock is given back."""
     if found is None or found.state == "committed":
-        return Undone(prefix=tree.prefix, number=None, actions=(), removed=(), restored=(), kept=())
+        return Undone(prefix=tree.prefix, number=None, actions=(), removed=(), restored=(), kept=(),
+                      remains=clear_trash(tree))
     return taken_back(tree, found, forced=forced)

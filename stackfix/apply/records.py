@@ -19,6 +19,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remains:
+    """A transaction that is over, and whose folder cannot be deleted. Nothing in the environment hangs on it."""
+
+    path: str                       # relative to the prefix
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """A running process with files of the environment mapped that change: it goes on with the old ones."""
 
@@ -52,6 +60,31 @@ class Undone:
     kept: tuple[Kept, ...]          # with force: what was changed since, and lies there now
     gone: tuple[str, ...] = ()      # paths that it had brought in, and that somebody else had taken away already
     left: tuple[str, ...] = ()      # folders that it had made, and that stay, for others have something in them
+    remains: tuple[Remains, ...] = ()   # what could not be deleted in the folder of transactions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """A release that was installed over one of a transaction, with all that is its: nothing of it may stay."""
+
+    project: str
+    version: str                    # of what is there now
+    ours: str                       # version that the transaction had brought
+    replaced: tuple[str, ...]       # releases that would be put back: ("demo 1.0",)
+    info: str                       # its metadata, relative to the prefix
+    paths: tuple[str, ...] = ()     # the metadata last: without it the others would not be known again
+    stuck: str | None = None        # why it cannot be set aside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """A transaction whose record was ended; the environment stays as it is."""
+
+    prefix: str
+    number: int
+    actions: tuple[str, ...]
+    dropped: tuple[str, ...]        # paths of which the copies from before it were deleted
+    remains: tuple[Remains, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
 import stat
@@ -15,7 +14,7 @@ from stackfix.apply.journal import damaged, read_journal
 from stackfix.apply.journal_records import Begin, Committed, Doing, Expanded, Line, Move, Staged, Undoing
 from stackfix.apply.lock import STORE
 from stackfix.apply.moves import remove, sync_folders
-from stackfix.apply.records import Kept
+from stackfix.apply.records import Kept, Remains
 from stackfix.apply.tree import Tree, join
 
 NUMBER = re.compile(r"[0-9]{4,9}")
@@ -59,11 +58,16 @@ class Recorded:
         return next((line for line in reversed(self.lines) if isinstance(line, Undoing)), None)
 
     @property
+    def committed(self) -> bool:
+        """Whether it was made to its end, be it undone since."""
+        return any(isinstance(line, Committed) for line in self.lines)
+
+    @property
     def state(self) -> str:
         """One of STATES."""
         if self.undoing is not None:
             return "undoing"
-        if any(isinstance(line, Committed) for line in self.lines):
+        if self.committed:
             return "committed"
         return "changing" if self.doings else "preparing"
 
@@ -132,13 +136,13 @@ def new_home(tree: Tree) -> tuple[int, str]:
     return number, home
 
 
-def discard(tree: Tree, found: Recorded) -> None:
-    """Deletes a transaction that is over. A kill meanwhile leaves it under a name that says so."""
+def discard(tree: Tree, found: Recorded) -> tuple[Remains, ...]:
+    """Deletes a transaction that is over, and says what stays. A kill meanwhile leaves it under a name that says so."""
     name = found.home.rpartition("/")[2]
     with tree.folder(STORE) as folder:
         syscalls.rename(name, f"{TRASH}{name}-{secrets.token_hex(4)}", old_folder=folder, new_folder=folder)
     sync_folders(tree, [STORE])
-    clear_trash(tree)
+    return clear_trash(tree)
 
 
 def trash(tree: Tree) -> list[str]:
@@ -146,8 +150,13 @@ def trash(tree: Tree) -> list[str]:
     return [join(STORE, name) for name in names_in_store(tree) if name.startswith(TRASH)]
 
 
-def clear_trash(tree: Tree) -> None:
-    """Deletes what is over, as far as can be."""
+def clear_trash(tree: Tree) -> tuple[Remains, ...]:
+    """Deletes what is over, as far as can be, and says what stays and why."""
+    left = []
     for path in trash(tree):
-        with contextlib.suppress(OSError):      # an installer that outlived its killed parent may still write there
+        try:
             remove(tree, path)
+        except OSError as error:        # a file made immutable; an installer that outlived its parent may write there
+            name = f" ({error.filename})" if isinstance(error.filename, str) else ""
+            left.append(Remains(path=path, reason=f"{error.strerror or error}{name}"))
+    return tuple(left)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stackfix.apply.errors import ChangedSince, NotTakenBack
-from stackfix.apply.expected import Before, since, topmost
+from stackfix.apply.errors import ChangedSince, NotTakenBack, ReplacedSince
+from stackfix.apply.expected import Before, Since, since, topmost
 from stackfix.apply.journal import Journal
 from stackfix.apply.journal_records import Undoing
 from stackfix.apply.lock import STORE
 from stackfix.apply.managed import must_be_writable
 from stackfix.apply.moves import make_folders, move
-from stackfix.apply.records import Kept, Undone
+from stackfix.apply.records import Kept, Successor, Undone
 from stackfix.apply.store import CHANGED, Recorded, discard
-from stackfix.apply.tree import Tree, join, split
+from stackfix.apply.successors import successors
+from stackfix.apply.tree import Tree, is_below, join, split
 from stackfix.apply.work import Work, free_name
 
 
@@ -40,10 +41,11 @@ def taken_back(tree: Tree, found: Recorded, *, forced: bool) -> Undone:
             done = move_back(tree, found, journal, forced=forced)
         finally:
             journal.close()
-    discard(tree, found)
+    remains = discard(tree, found)
     return Undone(prefix=tree.prefix, number=found.number, actions=found.actions,
                   removed=tuple(path for path in found.made if path not in (*done.gone, *done.left)),
-                  restored=tuple(each.path for each in found.kept), kept=done.kept, gone=done.gone, left=done.left)
+                  restored=tuple(each.path for each in found.kept), kept=done.kept, gone=done.gone, left=done.left,
+                  remains=remains)
 
 
 def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) -> MovedBack:
@@ -52,15 +54,18 @@ def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) ->
     made = [each for each in found.moves if work.is_made(each)]
     before = Before(tree, found.home, made, resumed=found.undoing is not None)
     now = since(tree, before, made)
-    if now.differences and not forced:
-        raise ChangedSince(tree.prefix, now.differences)
-    for folder in {split(each.path)[0] for each in made}:
+    later = successors(tree, found)
+    must_be_takable(tree, now, later, forced=forced)
+    newer = [path for each in later for path in each.paths]
+    for folder in {split(path)[0] for path in (*(each.path for each in made), *newer)}:
         if tree.is_folder(folder):
             must_be_writable(tree, folder)
-    new = [path for path in folders_of(found) if before.copy_of(path) is None]
+    folders = folders_of(found)
+    new = [path for path in folders if before.copy_of(path) is None]
     announce(found, journal, forced=forced)
     try:
-        kept = set_apart(tree, found, [path for path, _ in now.differences])
+        kept = set_apart(tree, found.number, [*newer, *(path for path, _ in now.differences if not (
+            path in folders and tree.is_folder(path)))])    # a folder of ours with another mode goes as it is
         work.take_back()
     except OSError as error:
         raise not_taken_back(tree, found, error.strerror or str(error)) from error
@@ -68,6 +73,16 @@ def move_back(tree: Tree, found: Recorded, journal: Journal, *, forced: bool) ->
     if left:
         raise not_taken_back(tree, found, f"{left[0].path} is not back")
     return MovedBack(kept=kept, gone=now.gone, left=tuple(topmost(path for path in new if tree.is_folder(path))))
+
+
+def must_be_takable(tree: Tree, now: Since, later: tuple[Successor, ...], *, forced: bool) -> None:
+    """Raises ChangedSince for what is lost without `forced`, ReplacedSince also for what cannot be set apart."""
+    if later and (not forced or any(each.stuck for each in later)):
+        theirs = [path for each in later for path in (*each.paths, each.info)]
+        raise ReplacedSince(tree.prefix, tuple(
+            (path, how) for path, how in now.differences if not any(is_below(path, each) for each in theirs)), later)
+    if now.differences and not forced:
+        raise ChangedSince(tree.prefix, now.differences)
 
 
 def folders_of(found: Recorded) -> set[str]:
@@ -88,14 +103,13 @@ def announce(found: Recorded, journal: Journal, *, forced: bool) -> None:
                                "nothing was undone; make room, and try again") from error
 
 
-def set_apart(tree: Tree, found: Recorded, paths: list[str]) -> tuple[Kept, ...]:
+def set_apart(tree: Tree, number: int, paths: list[str]) -> tuple[Kept, ...]:
     """Moves what was changed since away, so that nothing of it is lost with what we brought. Raises OSError."""
     kept = []
-    folders = folders_of(found)
     for path in paths:
-        if not tree.exists(path) or (tree.is_folder(path) and path in folders):
-            continue            # a folder of ours with another mode goes as it is
-        copy = free_name(tree, join(STORE, f"{CHANGED}{found.number:04d}", path))
+        if not tree.exists(path):
+            continue
+        copy = free_name(tree, join(STORE, f"{CHANGED}{number:04d}", path))
         make_folders(tree, split(copy)[0], mode=0o700)
         move(tree, path, copy, merge=False, expand=lambda: None)
         kept.append(Kept(path=path, copy=copy))

@@ -7,8 +7,8 @@ import os
 from stackfix.apply.errors import JournalDamaged, NothingToUndo
 from stackfix.apply.lock import locked
 from stackfix.apply.managed import must_be_ours
-from stackfix.apply.records import Transaction, Undone, Unreadable
-from stackfix.apply.store import Recorded, clear_trash, home_of, last, load, numbers
+from stackfix.apply.records import Forgotten, Transaction, Undone, Unreadable
+from stackfix.apply.store import Recorded, clear_trash, discard, home_of, last, load, numbers, trash
 from stackfix.apply.taking_back import taken_back
 from stackfix.apply.transaction import must_be_finished, readable
 from stackfix.apply.tree import Tree
@@ -20,12 +20,12 @@ def undo(prefix: Prefix, *, forced: bool = False) -> Undone:
     """The last transaction, taken back: the same bytes, modes, links and link counts as before it.
 
     Raises NothingToUndo, Unfinished, Busy, ChangedSince (not with `forced`: what was changed since is then kept apart,
-    and told), NotTakenBack where it could not finish; the copies are kept.
+    and told; ReplacedSince where that cannot be), NotTakenBack where it could not finish; the copies are kept.
     """
     with Tree(prefix) as tree:
-        must_be_ours(tree, break_system=True)
         if not numbers(tree):
             raise NothingToUndo(tree.prefix)
+        must_be_ours(tree, break_system=True)
         with readable(tree), locked(tree):
             clear_trash(tree)
             must_be_finished(tree)
@@ -41,6 +41,31 @@ def undo_all(prefix: Prefix, *, forced: bool = False) -> tuple[Undone, ...]:
     while transactions(prefix) or unreadable(prefix):
         done.append(undo(prefix, forced=forced))
     return tuple(done)
+
+
+def forget(prefix: Prefix) -> Forgotten:
+    """The last transaction, whose record is ended: nothing in the environment changes, its copies are deleted.
+
+    Raises NothingToUndo, Unfinished, Busy.
+    """
+    with Tree(prefix) as tree:
+        if not numbers(tree):
+            raise NothingToUndo(tree.prefix)
+        must_be_ours(tree, break_system=True)
+        with readable(tree), locked(tree):
+            clear_trash(tree)
+            must_be_finished(tree)
+            found = last(tree)
+            if found is None:
+                raise NothingToUndo(tree.prefix)
+            return Forgotten(prefix=tree.prefix, number=found.number, actions=found.actions,
+                             dropped=tuple(each.path for each in found.kept), remains=discard(tree, found))
+
+
+def remains(prefix: Prefix) -> tuple[str, ...]:
+    """Folders of transactions that are over and could not be deleted, relative to the prefix. Changes nothing."""
+    with Tree(prefix) as tree, readable(tree):
+        return tuple(trash(tree))
 
 
 def transactions(prefix: Prefix) -> tuple[Transaction, ...]:

@@ -18,6 +18,7 @@ from stackfix.apply.moves import like, make_folders, move, remove, remove_if_emp
 from stackfix.apply.nodes import entries_at, node_at
 from stackfix.apply.store import Recorded
 from stackfix.apply.tree import Tree, is_below, join, split, suffix_of
+from stackfix.errors import BadInput
 from stackfix.plan.records import Node
 
 OVER = "over"                   # in a transaction's folder: what an undo took out name by name
@@ -85,6 +86,7 @@ class Work:
             return
         remove_caches_of(self.tree, each.path, folder_too=not each.cached)
         if not self.tree.exists(each.path):     # somebody removed it, or it was set apart as changed
+            make_folders(self.tree, self.store_of(each), mode=0o700)    # tells that this move is taken back
             return
         ours = {join(each.path, entry.path): entry.node for entry in each.entries}
         if any(self._has_others(path, node, ours) for path, node in ours.items()):
@@ -166,6 +168,6 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 def check_free_of_store(path: str) -> None:
-    """Raises ValueError for our own folder: no plan may reach it, and what made this one is at fault."""
+    """Raises BadInput for our own folder: nothing is brought there or set aside, whatever a wheel has."""
     if is_below(path, STORE):
-        raise ValueError(path)
+        raise BadInput(path, "is where transactions are kept: nothing may change it")

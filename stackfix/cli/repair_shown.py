@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -45,8 +45,10 @@ def show_plan(found: Planned, common: CommonOptions, *, dry_run: bool) -> None:
     """The plan for people; with -q only one that is asked for, and what no plan cures."""
     manner = tell_manner(common)
     if not common.quiet or (dry_run and found.has_steps) or (found.has_errors and not found.has_steps):
-        print_lines(plan_lines(found.plan, found.diagnosis, found.text, manner, refused=found.refusal,
-                               folder=found.folder))
+        refused = found.refusal
+        if refused is not None and not dry_run:
+            refused = replace(refused, hint=None)       # the error that ends the command has it
+        print_lines(plan_lines(found.plan, found.diagnosis, found.text, manner, refused=refused, folder=found.folder))
     elif found.has_steps:
         print_lines(what_is_left(found.plan, found.diagnosis, manner))
 

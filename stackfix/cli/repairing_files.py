@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stackfix.apply.distributions import paths_to_set_aside
+from stackfix.apply.managed import OWN
 from stackfix.apply.transaction import made_before, readable
 from stackfix.apply.tree import Tree
+from stackfix.apply.work import check_free_of_store
 from stackfix.errors import BadInput
 from stackfix.inspect.environment_judge import Claim, hexadecimal
 from stackfix.inspect.environment_records import Environment
@@ -21,8 +23,6 @@ from stackfix.plan.effect_wheel import Coming, Going, WheelFiles
 from stackfix.plan.records import InstallWheel
 
 SCRIPT_SECTIONS = ("console_scripts", "gui_scripts")
-# Without these an environment is none any more, whatever a package's RECORD lists
-OWN = re.compile(r"pyvenv\.cfg|bin/(?:python[0-9.t]*|pypy[0-9.]*|activate(?:[._].*)?|Activate\.ps1)")
 COMPILED = ".pyc"               # comes and goes with any start of Python
 
 
@@ -69,10 +69,15 @@ def going(prefix: str, path: str) -> Going:
 
 
 def files_of(going: tuple[Going, ...], file: Path, claims: Mapping[str, Claim], prefix: str) -> WheelFiles:
-    """All that a wheel changes. `claims`: the files that it would have below `prefix`, the environment's own path."""
+    """All that a wheel changes. `claims`: the files that it would have below `prefix`, the environment's own path.
+
+    Raises BadInput for a wheel that has files where transactions are kept.
+    """
     coming = [Coming(path=path[len(prefix) + 1:], size=size or 0, sha256=hexadecimal(digest))
               for path, (_, size, digest) in claims.items()
               if path.startswith(f"{prefix}/") and not path.endswith((".dist-info/RECORD", COMPILED))]
+    for each in coming:
+        check_free_of_store(each.path)
     coming += [Coming(path=f"bin/{name}", size=0, sha256=None) for name in scripts_of(file)]
     return WheelFiles(going=going, coming=tuple(sorted(coming, key=lambda each: each.path)))
 

@@ -35,7 +35,7 @@ def command(prefix: str | None, python: str | None, quiet: bool, verbose: int, c
     from stackfix.cli.repair_planning import asked_of, prefix_of
     from stackfix.cli.repair_telling import say
     from stackfix.cli.repair_unfinished import tell_pending
-    from stackfix.cli.run_variables import cured_variables, place_variables
+    from stackfix.cli.run_variables import cured_variables, place_variables, unnamed_folder
     from stackfix.cli.terminal import choose_colour
 
     choose_colour(color)
@@ -51,12 +51,23 @@ def command(prefix: str | None, python: str | None, quiet: bool, verbose: int, c
             say(f"unset {name}" if value is None else f"{name}={value}")
     for each in () if quiet else found.left:
         say(f"{each.code} is not cured for this command: {each.summary} ({each.reason})")
-    become(words, {name: value for name, value in {**asked.environ, **variables}.items() if value is not None})
+    folder = unnamed_folder(found.environment)
+    if folder is not None and not quiet:
+        say(f"{folder} has a colon, and no PATH can name it: {words[0]} is looked for there first, and what it starts "
+            "is not")
+    become(words, {name: value for name, value in {**asked.environ, **variables}.items() if value is not None},
+           folder)
 
 
-def become(words: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
-    """Replaces this process by the command. Raises BadInput where there is none, Unreachable for one that fails."""
-    program = shutil.which(words[0], path=environ.get("PATH", os.defpath))
+def become(words: tuple[str, ...], environ: dict[str, str], folder: str | None = None) -> NoReturn:
+    """Replaces this process by the command, which is looked for in `folder`, too, before PATH.
+
+    Raises BadInput where there is none, Unreachable for one that fails.
+    """
+    own = shutil.which(f"{folder}/{words[0]}") if folder is not None and "/" not in words[0] else None
+    if own is not None:
+        words = (own, *words[1:])       # a Python looks on PATH for its own place where its name has no folder
+    program = own or shutil.which(words[0], path=environ.get("PATH", os.defpath))
     if program is None:
         raise BadInput(words[0], "no such command, or none that may be started", "its folder has to be on PATH")
     for stream in (sys.stdout, sys.stderr):

@@ -33,6 +33,7 @@ from stackfix.plan.rules_seen import behind, beside, lost
 from stackfix.plan.simulate import Simulation
 
 SPLITS = re.compile("[:; ]")    # of LD_PRELOAD and of LD_LIBRARY_PATH: a folder whose name has one cannot be named
+MARKS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 FILES = "variables alone do not do it"
 
 
@@ -100,15 +101,34 @@ def preloads(view: View, finding: Finding) -> Iterator[tuple[str, ...]]:
 
 
 def place_variables(environment: Environment, environ: Mapping[str, str]) -> dict[str, str | None]:
-    """What says which environment is active, as its own activation sets it; only what is not so already."""
-    folder, path = f"{environment.prefix}/bin", environ.get("PATH", os.defpath).split(":")
-    wanted: dict[str, str | None] = {}
+    """What says which environment is active, as its own activation sets it; only what is not so already.
+
+    A variable that names another environment would be believed by what the command starts: it is unset, and its bin
+    leaves PATH. A venv in an activated conda environment is no such case: the variable of the venv comes first.
+    """
+    prefix, old = environment.prefix, environ.get("PATH", os.defpath).split(":")
+    folder, wanted = f"{prefix}/bin", dict[str, str | None]()
+    is_plain = environment.venv is None and environment.conda is None
+    if environment.venv is None:
+        others = [name for name in MARKS if is_of_another(prefix, environ.get(name))]
+        wanted |= dict.fromkeys(others)
+        old = [each for each in old if each not in {f"{environ[name].rstrip('/')}/bin" for name in others}]
     if environment.venv is not None:
-        wanted = {"VIRTUAL_ENV": environment.prefix, "PYTHONHOME": None}
+        wanted |= {"VIRTUAL_ENV": prefix, "PYTHONHOME": None}
     elif environment.conda is not None:
-        wanted = {"CONDA_PREFIX": environment.prefix, **dict(environment.conda.variables)}
-    elif folder in path:
-        return {}
-    if path[0] != folder:
-        wanted["PATH"] = ":".join((folder, *(each for each in path if each != folder)))
+        wanted |= {"CONDA_PREFIX": prefix, **dict(environment.conda.variables)}
+    is_first = folder in old if is_plain else old[:1] == [folder]
+    path = old if is_first or ":" in folder else [folder, *(each for each in old if each != folder)]
+    wanted["PATH"] = ":".join(path) if path != environ.get("PATH", os.defpath).split(":") else environ.get("PATH")
     return {name: value for name, value in wanted.items() if environ.get(name) != value}
+
+
+def is_of_another(prefix: str, named: str | None) -> bool:
+    """Whether the value of a variable is an environment in another place."""
+    return bool(named) and os.path.realpath(str(named)) != os.path.realpath(prefix)
+
+
+def unnamed_folder(environment: Environment) -> str | None:
+    """The environment's bin, where PATH cannot name it."""
+    folder = f"{environment.prefix}/bin"
+    return folder if ":" in folder else None

@@ -30,6 +30,8 @@ def plan_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner, *
     yield from map(redacted, whole_lines(plan, diagnosis, texts, manner, refused))
     if folder is not None:
         yield from folder_lines(folder, manner)
+    if refused is not None and refused.hint:        # what helps is read last
+        yield from map(redacted, wrapped(printable(f"next: {refused.hint}"), "  ", manner))
 
 
 def what_is_left(plan: Plan, diagnosis: Diagnosis, manner: Manner) -> Iterator[str]:
@@ -45,7 +47,6 @@ def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner,
     yield from headline(plan, serious, changing, manner)
     if refused is not None:
         yield from led([("not to be made here:", "red")], f" {printable(refused.message)}", "  ", manner)
-        yield from wrapped(printable(f"next: {refused.hint}") if refused.hint else "", "  ", manner)
     for finding in serious:
         yield from title(finding, manner)
     for number, action in enumerate(changing, start=1):
@@ -57,11 +58,14 @@ def whole_lines(plan: Plan, diagnosis: Diagnosis, texts: Texts, manner: Manner,
 
 
 def folder_lines(command: str, manner: Manner) -> Iterator[str]:
-    """Commands as they stand: what is indented cannot be pasted."""
+    """With -v the commands as they stand: what is indented cannot be pasted. Else one line, for they are long."""
+    told = "a preload folder of your own does the same, and changes nothing in the environment"
     yield ""
-    yield from wrapped("a preload folder of your own does the same, and changes nothing in the environment, for each "
-                       "Python of it that has the folder on PYTHONPATH (-I, -E and -S read none). For sh, bash or zsh; "
-                       "nothing of it is run:", "", manner)
+    if not manner.verbose:
+        yield from wrapped(f"{told}: -v prints the commands that make it", "", manner)
+        return
+    yield from wrapped(f"{told}, for each Python of it that has the folder on PYTHONPATH (-I, -E and -S read none). "
+                       "For sh, bash or zsh; nothing of it is run:", "", manner)
     yield from map(printable, command.splitlines())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stackfix.apply.records import Applied, Kept, Pending, Transaction, Undone, Unreadable
+from stackfix.apply.records import Applied, Forgotten, Kept, Pending, Remains, Transaction, Undone, Unreadable
 from stackfix.report.check import Manner, counted, led, title
 from stackfix.report.printable import printable
 from stackfix.report.repair_records import Verified
@@ -81,15 +81,37 @@ def undone_lines(undone: Sequence[Undone], manner: Manner) -> Iterator[str]:
     """What was taken back, and what is kept and where."""
     for each in undone:
         if each.number is None:
-            yield from led([("cleared:", "green")], printable(f" remains of a run in {each.prefix}"), "", manner)
+            if not each.remains:
+                yield from led([("cleared:", "green")], printable(f" remains of a run in {each.prefix}"), "", manner)
+            yield from remains_lines(each.prefix, each.remains)
             continue
         yield from led([(f"taken back: repair {each.number}", "green")], printable(f" of {each.prefix}"), "", manner)
         yield from (f"  {printable(action)}" for action in each.actions)
-        yield from paths("removed", each.removed, manner)
+        back = set(each.restored)       # what took its place is not worth a word of its own
+        yield from paths("removed", [path for path in each.removed if path not in back], manner)
         yield from paths("restored", each.restored, manner)
-        yield from paths("gone", [f"{path}, since the repair" for path in each.gone], manner)
+        yield from paths("gone", [f"{path}, since the repair" for path in each.gone if path not in back], manner)
         yield from paths("left", [f"{path}, with what others have put there" for path in each.left], manner)
         yield from kept_lines(each.prefix, each.kept)
+        yield from remains_lines(each.prefix, each.remains)
+
+
+def forgotten_lines(prefix: str, forgotten: Sequence[Forgotten], manner: Manner) -> Iterator[str]:
+    """Which records were ended, and of what the copies are gone."""
+    if not forgotten:
+        yield printable(f"nothing to forget: no repair is recorded in {prefix}")
+    for each in forgotten:
+        told = f" of {each.prefix}, which stays as it is; the copies from before it are deleted"
+        yield from led([(f"forgotten: repair {each.number}", "green")], printable(told), "", manner)
+        yield from (f"  {printable(action)}" for action in each.actions)
+        yield from paths("dropped", each.dropped, manner)
+        yield from remains_lines(each.prefix, each.remains)
+
+
+def remains_lines(prefix: str, found: Sequence[Remains]) -> Iterator[str]:
+    for each in found:
+        yield printable(f"  remains    {prefix}/{each.path} could not be deleted: {each.reason}; it is of no use any "
+                        "more, and the next undo tries again")
 
 
 def kept_lines(prefix: str, kept: Sequence[Kept]) -> Iterator[str]:
@@ -106,8 +128,9 @@ def paths(verb: str, found: Sequence[str], manner: Manner) -> Iterator[str]:
 
 
 def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner,
-                      lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """The repairs that can be taken back, the last one first; then those that cannot be read.
+                      lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]],
+                      over: Sequence[str] = ()) -> Iterator[str]:
+    """The repairs that can be taken back, the last one first; those that cannot be read; what is over and stays.
 
     `unused`: number -> what it was made for, where that is not there any more.
     """
@@ -127,6 +150,8 @@ def transaction_lines(prefix: str, found: Sequence[Transaction], manner: Manner,
         yield from led([(f"repair {unknown.number}", "bold")], told, "", manner)
         if unknown.hint:
             yield printable(f"  hint: {unknown.hint}")
+    for path in over:
+        yield printable(f"remains: {prefix}/{path} is of a run that is over; the next undo deletes it if it can")
 
 
 def gone_words(names: Sequence[str]) -> str:

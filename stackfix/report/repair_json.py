@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stackfix.apply.records import Applied, Pending, Transaction, Undone, Unreadable
+from stackfix.apply.records import Applied, Forgotten, Pending, Remains, Transaction, Undone, Unreadable
 from stackfix.plan.records import Action, Change, Left, Node, Plan
 from stackfix.report.check_json import finding_document
 from stackfix.report.probe_json import step_document
@@ -97,12 +97,24 @@ def undone_document(prefix: str, undone: Sequence[Undone]) -> dict[str, Any]:
     return {"prefix": prefix, "undone": [{
         "repair": each.number, "actions": list(each.actions), "removed": list(each.removed),
         "restored": list(each.restored), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
-        "gone": list(each.gone), "left": list(each.left),
+        "gone": list(each.gone), "left": list(each.left), "remains": remains_document(each.remains),
     } for each in undone]}
 
 
+def forgotten_document(prefix: str, forgotten: Sequence[Forgotten]) -> dict[str, Any]:
+    """The repairs whose records were ended, the last one first; `dropped`: paths whose copies are gone."""
+    return {"prefix": prefix, "forgotten": [{
+        "repair": each.number, "actions": list(each.actions), "dropped": list(each.dropped),
+        "remains": remains_document(each.remains)} for each in forgotten]}
+
+
+def remains_document(found: Sequence[Remains]) -> list[dict[str, Any]]:
+    return [{"path": each.path, "reason": each.reason} for each in found]
+
+
 def transactions_document(prefix: str, found: Sequence[Transaction], unfinished: Pending | None,
-                          lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]]) -> dict[str, Any]:
+                          lost: Sequence[Unreadable], unused: Mapping[int, Sequence[str]],
+                          over: Sequence[str] = ()) -> dict[str, Any]:
     """What can be taken back, the last repair first; `unfinished`: one that was stopped in the middle.
 
     `gone` of a repair: what it was made for, where nothing of that is there any more.
@@ -112,4 +124,5 @@ def transactions_document(prefix: str, found: Sequence[Transaction], unfinished:
         "made": list(each.made), "kept": [{"path": one.path, "copy": one.copy} for one in each.kept],
         "gone": list(unused.get(each.number, ())),
     } for each in found], "unfinished": asdict(unfinished) if unfinished else None, "unreadable": [
-        {"repair": each.number, "folder": each.folder, "reason": each.reason, "hint": each.hint} for each in lost]}
+        {"repair": each.number, "folder": each.folder, "reason": each.reason, "hint": each.hint} for each in lost],
+        "remains": list(over)}
