@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,6 +169,21 @@ def test_an_extension_comes_in_the_release_that_a_lock_chooses(tmp_path: Path, m
     assert (kinds(plan), cured(plan)) == (("install",), ["SF501"])
     assert (only_wheel(plan).version, version) == ("0.18.1", "0.18.1")
     assert plan.actions[0].summary.endswith(f": as `{LOCK} --with torchvision` chooses it")
+
+
+@pytest.mark.parametrize(("pillow", "note"), [
+    ("11.0.0", ()), ("10.4.0", ("torchvision 0.18.1 requires pillow>=11, and 10.4.0 is installed",)),
+    (None, ("torchvision 0.18.1 requires pillow>=11, and it is not installed, as before",))])
+def test_what_a_wheel_requires_and_lacks_is_told_in_the_plan(pillow: str | None, note: tuple[str, ...], tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    world = install_vision(install_torch(World(tmp_path / "machine"), "2.3.1"), "0.17.2", "2.2.2", set_device("2.2.2"))
+    shutil.rmtree(world.host(f"{world.site}/pillow-10.4.0.dist-info"))
+    if pillow is not None:
+        world.wheel("pillow", pillow)
+    with stocked(tmp_path / "wheels").served() as index:
+        settle(monkeypatch, tmp_path, index.url)
+        plan = plan_for(world, tmp_path)
+    assert (kinds(plan), only_wheel(plan).version, plan.actions[0].notes) == (("install",), "0.18.1", note)
 
 
 def test_the_smallest_set_goes_first_then_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,23 @@ def test_a_module_that_was_never_there_is_no_fault_of_a_repair_without_packages(
     assert "never_installed" in step["detail"], done.told()
 
 
+def test_a_requirement_that_a_package_lacks_leaves_its_load_untold(standins: Shop) -> None:
+    """The one wheel is right, and what its importer requires was missing before: that is no fault of the repair."""
+    made = standins.workshop.make(*OTHER_CUDNN.base, python=OTHER_CUDNN.python)
+    OTHER_CUDNN.broken(standins.workshop, made)
+    [metadata] = made.site.glob("torch-*.dist-info/METADATA")
+    for path, text in ((made.site / "torch" / "__init__.py", "{}\nimport never_installed\n"),
+                       (metadata, "Requires-Dist: never-installed>=1\n{}")):
+        before = path.read_text(encoding="utf-8")
+        path.unlink()       # its bytes are uv's, too
+        path.write_text(text.format(before), encoding="utf-8")
+    done = standins.repair(made)
+    assert done.said["verified"]["load"] == "cannot-tell", done.told()
+    [step] = done.said["verified"]["steps"]
+    assert "No module named 'never_installed': torch " in step["detail"], done.told()
+    assert step["detail"].endswith("requires never-installed>=1, and it is not installed"), done.told()
+
+
 @pytest.mark.parametrize("change", ["bytes", "mode", "link", "target", "more", "less"])
 def test_the_comparison_of_trees_sees(change: str, tmp_path: Path) -> None:
     file, link = tmp_path / "tree" / "file", tmp_path / "tree" / "link"

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from stackfix.cli.inspecting import Asked, open_view
 from stackfix.cli.repair_activate import activate
+from stackfix.cli.repair_load import cured_libraries, loaded, touched_modules
 from stackfix.cli.repair_planning import Planned, in_shell
 from stackfix.diagnose.diagnose import diagnose
 from stackfix.diagnose.finding_records import Diagnosis, Finding
-from stackfix.diagnose.imports_projects import Projects
 from stackfix.diagnose.situation import View
 from stackfix.errors import StackfixError
-from stackfix.inspect.places import Root
-from stackfix.inspect.records import FileAt
 from stackfix.plan.names import in_fixed_order, is_instead, is_serious, key_of, keys
-from stackfix.plan.records import InstallConda, InstallWheel, Plan, SetAside
+from stackfix.plan.records import Plan
 from stackfix.report.repair_records import Verified
-from stackfix.verify.load import load_check
 from stackfix.verify.probe import probe, whole
 from stackfix.verify.records import Probe, ProbeStep
 
@@ -53,7 +49,7 @@ def verified(found: Planned, *, timeout: float) -> Verified:
     environ = asked.environ if shell is None else shell.environ
     load = kernel = None
     if executable and modules:
-        load = attempted("load", lambda: loaded(found, executable, modules, environ, timeout))
+        load = attempted("load", lambda: loaded(found, fresh.view, executable, modules, environ, timeout))
     if shell is not None:
         load = whole((shell.step, *(load.steps if load is not None else ())), None)
     if executable and has_gpu(fresh.view):
@@ -111,80 +107,6 @@ def codes_brought(before: Diagnosis, plan: Plan) -> frozenset[str]:
     """Codes of findings that the plan says it will make: requirements that an installation does not meet."""
     known = {(each.code, each.summary) for each in before.findings}
     return frozenset(each.code for each in plan.left if (each.code, each.summary) not in known)
-
-
-# --- a real load ---
-
-
-def loaded(found: Planned, python: str, modules: Iterable[str], environ: Mapping[str, str], timeout: float) -> Probe:
-    """The imports in children; one that maps a library which the repair was to keep out fails."""
-    left = {(each.code, each.summary) for each in found.plan.left}
-    winners = (found.view.files.at(each.winner) for each in found.diagnosis.findings
-               if each.winner is not None and is_serious(each) and (each.code, each.summary) not in left)
-    # as they were before: a link may be gone by now, or lead to the right file
-    out = {os.path.realpath(each.real_path) for each in winners if isinstance(each, FileAt)}
-    seen = load_check(python, tuple(modules), environ, timeout=timeout)
-    no_code_changed = not any(isinstance(step, InstallWheel | InstallConda | SetAside)
-                              for action in found.plan.actions for step in action.steps)
-    steps = []
-    for step in seen.steps:
-        if no_code_changed and step.verdict == "fails" and step.detail.startswith("ModuleNotFoundError: "):
-            # it was so before: triton's import wants setuptools, which torch does not require
-            steps.append(replace(step, verdict="cannot-tell", reason="not-installed", counts=False))
-            continue
-        bad = next((path for path in step.libraries if os.path.realpath(path) in out), None)
-        steps.append(step if bad is None or step.verdict != "works" else replace(
-            step, verdict="fails", reason="library-conflict", detail=f"{step.detail}, but {bad} is still mapped"))
-    return whole(steps, None)
-
-
-def cured_libraries(found: Planned, load: Probe) -> Iterator[str]:
-    """The files of the libraries that the cured findings are about, as the load has mapped them."""
-    left = {(each.code, each.summary) for each in found.plan.left}
-    about = {(path or "").rpartition("/")[2] for each in found.diagnosis.findings
-             if is_serious(each) and (each.code, each.summary) not in left
-             for path in (each.winner, each.loser, each.culprit.path)}
-    yield from sorted({path for step in load.steps for path in step.libraries if path.rpartition("/")[2] in about})
-
-
-def touched_modules(found: Planned, after: View) -> Iterator[str]:
-    """Names to import of the packages whose simulated load is another than before, or that were installed."""
-    before = {project: signature(found.view, project) for project in projects_of(found.view)}
-    changed = {project for project in projects_of(after) if before.get(project) != signature(after, project)}
-    steps = (step for action in found.plan.actions for step in action.steps)
-    changed |= {step.project for step in steps if isinstance(step, InstallWheel)}
-    rows = Projects(after.environment, after.libraries).rows
-    for project in sorted(changed, key=lambda each: (each not in rows, each)):
-        if project in rows and is_there(found.asked.root, after, rows[project].module):
-            yield rows[project].module
-        else:
-            yield from compiled_modules(after, project)
-
-
-def projects_of(view: View) -> frozenset[str]:
-    return frozenset(each.project for each in view.openings if each.project is not None)
-
-
-def signature(view: View, project: str) -> frozenset[tuple[str, bool, tuple[str, ...]]]:
-    """What each library load of a project does: whether it fails, and which files it brings."""
-    return frozenset(
-        (each.what, bool(each.outcome.failures),
-         tuple(sorted(each.outcome.attempted.objects[number].path for number in each.outcome.loaded)))
-        for each in view.openings if each.project == project)
-
-
-def is_there(root: Root, view: View, module: str) -> bool:
-    """Whether a folder that Python imports from has something of that name: some wheels have only a compiled part."""
-    name = module.partition(".")[0]
-    return any(root.is_folder(f"{each.path}/{name}") or root.is_file(f"{each.path}/{name}.py")
-               for each in view.environment.sites)
-
-
-def compiled_modules(view: View, project: str) -> Iterator[str]:
-    """The top-level packages with compiled modules of a project that no table knows."""
-    for each in view.environment.shared_objects:
-        if each.module is not None and any(owner.name == project for owner in each.owners):
-            yield each.module.partition(".")[0]
 
 
 def has_gpu(view: View) -> bool:

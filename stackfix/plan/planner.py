@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
+from stackfix.diagnose.requirements_lacking import told, unmet_of
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput
 from stackfix.plan.advice import activate_anew, advise
@@ -21,7 +22,7 @@ from stackfix.plan.planner_check import Check
 from stackfix.plan.planner_left import Told
 from stackfix.plan.planner_notebooks import told_of_notebooks, with_notebooks
 from stackfix.plan.planner_search import Search
-from stackfix.plan.records import RANKS, Action, Left, Plan
+from stackfix.plan.records import RANKS, Action, InstallWheel, Left, Plan
 from stackfix.plan.rules import METHODS, Means
 from stackfix.plan.simulate import Simulation
 
@@ -48,14 +49,15 @@ def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Place
     actions = credited(view, effect, places, simulation, findings)
     if kernels:
         actions = told_of_notebooks(actions, effect)
+    actions = told_of_lacking(actions, view, simulation.outcome(effect).view)
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
-    told = Told(search, check, method, repairable)
+    told_left = Told(search, check, method, repairable)
     anew = [each for each in left if key_of(each) in search.by_scripts]
     advice = (*activate_anew(view, anew),
               *advise(view, [each for each in left if each not in anew], resolve.conda_programs()))
     return Plan(
         prefix=view.environment.prefix, actions=(*numbered(actions), *numbered(iter(advice))),
-        left=(*map(told.left, left), *brought(search, effect)),
+        left=(*map(told_left.left, left), *brought(search, effect)),
         variables=variables_after(view.situation, effect.variables), method=method, is_whole=simulation.left > 0)
 
 
@@ -80,6 +82,16 @@ def credited(view: View, effect: Effect, places: Places, simulation: Simulation,
             yield from (replace(each, cures=cures) for each in waiting)
             gone, waiting = gone | after, []
     yield from waiting
+
+
+def told_of_lacking(actions: Iterable[Action], before: View, after: View) -> Iterator[Action]:
+    """The actions; an installation with a note of each requirement of, or on, its package that is not met then."""
+    for action in actions:
+        projects = [step.project for step in action.steps if isinstance(step, InstallWheel)]
+        known = {(each.by.name, each.line.name) for project in projects for each in unmet_of(before, project)}
+        notes = (f"{told(each)}{', as before' if (each.by.name, each.line.name) in known else ''}"
+                 for project in projects for each in unmet_of(after, project))
+        yield replace(action, notes=(*action.notes, *notes))
 
 
 def is_gone(simulation: Simulation, effect: Effect, key: Key) -> bool:
