@@ -9,8 +9,9 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.matrix.conda_names import load_conda_names
+from stackfix.request.environment_input import EnvironmentInput
 from stackfix.request.environment_line import conda_text, parse_dependency, pip_specifier
-from stackfix.request.environment_yml import EnvironmentInput, read_environment_yml
+from stackfix.request.environment_yml import read_environment_yml
 from stackfix.resolve.records import CondaLine, Requirement
 from stackfix.write.conda_read import read_conda_file
 from tests.cli_world import Say, World

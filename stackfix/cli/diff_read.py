@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackfix.cli.diff_environment import read_environment
+from stackfix.cli.diff_held import conda_held, key_book, pip_held
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 
 if TYPE_CHECKING:
     from stackfix.sync.records import Interpreter
-    from stackfix.write.records import CondaPin, Entry, Held, HeldTarget, PipPin
+    from stackfix.write.records import Entry, HeldTarget
 
-KeyOf = Callable[["CondaPin"], str]
 VERSION_PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*(?P<version>[A-Za-z0-9.!+_-]+)")
-OF_PYTHON = re.compile(r"py\d")
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 CONDA_SUFFIXES = (".yml", ".yaml", ".lock")
@@ -42,56 +41,6 @@ def read_side(text: str) -> tuple[str, tuple[HeldTarget, ...]]:
     if path.suffix == ".toml":
         return "pylock", read_pylock(path)
     return read_requirements(path)
-
-
-def key_book() -> KeyOf:
-    """What a package of a channel is called on both sides, by matrices/conda_names.toml."""
-    from packaging.utils import canonicalize_name
-
-    from stackfix.matrix.conda_names import load_conda_names
-    from stackfix.write.difference import CONDA, key_of
-
-    names = load_conda_names(None)
-    rows = {row.package: row.projects for row in (*names.stack, *names.other, *names.same)}
-
-    def key(pin: CondaPin) -> str:
-        own = canonicalize_name(pin.name)
-        projects = rows.get(pin.name)
-        if projects:
-            keys = dict.fromkeys(key_of(project) for project in projects)
-            return own if own in keys else next(iter(keys))
-        is_python = pin.noarch == "python" or OF_PYTHON.match(pin.build) is not None or any(
-            line.split(" ")[0] in {"python", "python_abi"} for line in pin.depends)
-        return own if pin.name == "python" or (is_python and pin.name not in names.none) else f"{CONDA}{pin.name}"
-
-    return key
-
-
-def conda_held(pins: Iterable[CondaPin], key: KeyOf) -> Iterator[Held]:
-    """The packages of channels."""
-    from stackfix.write.clean import without_credentials
-    from stackfix.write.records import Held
-
-    for pin in pins:
-        hashes = [*([f"sha256:{pin.sha256}"] if pin.sha256 else []), *([f"md5:{pin.md5}"] if pin.md5 else [])]
-        source = without_credentials(pin.channel).rstrip("/") if pin.channel and "://" in pin.channel else None
-        yield Held(name=pin.name, key=key(pin), manager="conda", version=pin.version, build=pin.build, source=source,
-                   hashes=tuple(sorted(hashes)))
-
-
-def pip_held(pins: Iterable[PipPin | Entry]) -> Iterator[Held]:
-    """The packages of pip."""
-    from stackfix.sync.changes import version_in
-    from stackfix.write.clean import without_credentials
-    from stackfix.write.difference import key_of
-    from stackfix.write.records import Held
-
-    for pin in pins:
-        digests = (pin.sha256,) if isinstance(pin.sha256, str) else pin.sha256 or ()
-        version = pin.version or (version_in(pin.url) if pin.url else None)
-        yield Held(name=pin.name, key=key_of(pin.name), manager="pip", version=version,
-                   source=without_credentials(pin.url) if pin.url else None,
-                   hashes=tuple(sorted(f"sha256:{digest}" for digest in digests)))
 
 
 def read_conda(path: Path) -> tuple[str, tuple[HeldTarget, ...]]:
@@ -197,40 +146,3 @@ def stand_in(python: str, platform: str) -> Interpreter:
         "sys_platform": "linux"}
     return Interpreter(executable="", prefix="", python=python, implementation="cpython", platform=platform,
                        externally_managed=False, has_pip=False, markers=tuple(sorted(markers.items())))
-
-
-def read_environment(prefix: Path) -> HeldTarget:
-    """What a folder holds: conda-meta and site-packages, read as files. Raises BadInput where it is no environment."""
-    from stackfix.sync.conda_prefix import META, read_conda_installed
-    from stackfix.sync.installed import read_record as read_installed_record
-    from stackfix.sync.installed import records_in
-    from stackfix.write.difference import key_of
-    from stackfix.write.records import CondaPin, Held, HeldTarget
-
-    sites = sorted(prefix.glob("lib/python3*/site-packages"))
-    if not (prefix / META).is_dir() and not sites:
-        raise BadInput(str(prefix), "is no environment: it has neither conda-meta nor lib/python3.*/site-packages",
-                       "name a lockfile, or the folder of an environment")
-    linked = read_conda_installed(prefix)
-    owned = {path for one in linked.values() for path in one.files}
-    pins = [CondaPin(name=one.name, version=one.version, build=one.build, platform=one.subdir or "", subdir=one.subdir,
-                     channel=one.channel, file_name=None, url=one.url, md5=one.md5, sha256=one.sha256,
-                     noarch="python" if has_metadata(one.files) else None) for one in linked.values()]
-    held: dict[str, Held] = {}
-    for site in sites:
-        for path in records_in(site):
-            relative = str(path.relative_to(prefix))
-            found = None if owned & {relative, f"{relative}/METADATA", f"{relative}/PKG-INFO"} else (
-                read_installed_record(path))
-            if found is not None:
-                held.setdefault(found.name, Held(name=found.name, key=key_of(found.name), manager="pip",
-                                                 version=found.version, source=None))
-    python = linked["python"].version if "python" in linked else sites[0].parent.name.removeprefix("python")
-    subdirs = {one.subdir for one in linked.values()} - {None, "noarch"}
-    return HeldTarget(python=".".join(python.split(".")[:2]), platform=next(iter(sorted(filter(None, subdirs))), None),
-                      packages=(*conda_held(pins, key_book()), *held.values()))
-
-
-def has_metadata(files: Iterable[str]) -> bool:
-    """Whether a package brings a Python project."""
-    return any(".dist-info/" in path or ".egg-info" in path for path in files)

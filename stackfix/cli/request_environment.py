@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from stackfix.errors import AnswerIsNo, BadInput
 from stackfix.request.values import check_cuda, check_platform
 
 if TYPE_CHECKING:
-    from stackfix.request.environment_yml import EnvironmentInput, Said
+    from stackfix.request.environment_input import EnvironmentInput, Said
 
 SUFFIXES = (".yml", ".yaml")
 MINORS = range(9, 20)           # of Python 3, for a range of versions
@@ -43,6 +43,19 @@ def merged_cuda(option: str | None, files: Sequence[EnvironmentInput]) -> str | 
             if not (f"{value}.".startswith(f"{other}.") or f"{other}.".startswith(f"{value}.")):
                 raise Contradiction(what="CUDA", one=(other, other_origin), other=(value, origin))
     return max((value for value, _ in said), key=len, default=None)
+
+
+def said_places(options: LockOptions, files: Sequence[EnvironmentInput]) -> Iterator[tuple[str, str]]:
+    """The kinds of asks that only a file states, with the line that does."""
+    cudas = [one for file in files for one in file.cudas]
+    pythons = [one for file in files for one in file.pythons]
+    platforms = next((file.platforms for file in files if file.platforms), ())
+    if cudas and options.cuda is None:
+        yield "cuda", max(cudas, key=lambda one: len(one.value)).origin
+    if pythons and not options.pythons:
+        yield "python", pythons[0].origin
+    if platforms and not options.platforms:
+        yield "platform", platforms[0].origin
 
 
 def merged_pythons(options: tuple[str, ...], files: Sequence[EnvironmentInput]) -> tuple[str, ...]:

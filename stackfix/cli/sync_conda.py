@@ -35,7 +35,7 @@ def conda_lock_of(path: Path) -> CondaLockFile | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Fills the Protocol Engine of stackfix.sync.conda_store."""
+    """Fills the Protocol Engine of stackfix.sync.conda_download."""
 
     offline: bool
     platform: str

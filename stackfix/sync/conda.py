@@ -12,6 +12,7 @@ from stackfix.resolve.records import Releases
 from stackfix.sync.changes import plan_changes, version_in
 from stackfix.sync.conda_archive import refuse_detours
 from stackfix.sync.conda_choice import choose, conda_pins, left_out, pip_step
+from stackfix.sync.conda_download import Engine
 from stackfix.sync.conda_link import link
 from stackfix.sync.conda_machine import detected, needs_of, refuse_old_machine
 from stackfix.sync.conda_prefix import (
@@ -22,7 +23,7 @@ from stackfix.sync.conda_prefix import (
     refuse_other_folder,
 )
 from stackfix.sync.conda_second import second_step
-from stackfix.sync.conda_store import Engine, Progress, Store, fetch_all
+from stackfix.sync.conda_store import Progress, Store, fetch_all
 from stackfix.sync.conda_twice import uninstall, uninstall_commands
 from stackfix.sync.install import FindInstaller, Tell, find_installer, install, refuse_managed, run_command, say
 from stackfix.sync.installed import read_installed

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from stackfix.errors import Unreachable
 from stackfix.sync.conda_archive import is_inside, placed_paths
+from stackfix.sync.conda_download import Engine
 from stackfix.sync.conda_prefix import MARK, META, read_conda_installed, read_mark
-from stackfix.sync.conda_store import Engine, Store, archive_hashes
+from stackfix.sync.conda_store import Store, archive_hashes
 from stackfix.sync.errors import InstallFailed
 from stackfix.sync.records import Change, CondaInstalled, Interrupted, Unpacked
 from stackfix.write.records import CondaPin

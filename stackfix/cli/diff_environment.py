@@ -1,0 +1,50 @@
+"""An environment as a side of `stackfix diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackfix.cli.diff_held import conda_held, key_book
+from stackfix.errors import BadInput
+
+if TYPE_CHECKING:
+    from stackfix.write.records import HeldTarget
+
+
+def read_environment(prefix: Path) -> HeldTarget:
+    """What a folder holds: conda-meta and site-packages, read as files. Raises BadInput where it is no environment."""
+    from stackfix.sync.conda_prefix import META, read_conda_installed
+    from stackfix.sync.installed import read_record as read_installed_record
+    from stackfix.sync.installed import records_in
+    from stackfix.write.difference import key_of
+    from stackfix.write.records import CondaPin, Held, HeldTarget
+
+    sites = sorted(prefix.glob("lib/python3*/site-packages"))
+    if not (prefix / META).is_dir() and not sites:
+        raise BadInput(str(prefix), "is no environment: it has neither conda-meta nor lib/python3.*/site-packages",
+                       "name a lockfile, or the folder of an environment")
+    linked = read_conda_installed(prefix)
+    owned = {path for one in linked.values() for path in one.files}
+    pins = [CondaPin(name=one.name, version=one.version, build=one.build, platform=one.subdir or "", subdir=one.subdir,
+                     channel=one.channel, file_name=None, url=one.url, md5=one.md5, sha256=one.sha256,
+                     noarch="python" if has_metadata(one.files) else None) for one in linked.values()]
+    held: dict[str, Held] = {}
+    for site in sites:
+        for path in records_in(site):
+            relative = str(path.relative_to(prefix))
+            found = None if owned & {relative, f"{relative}/METADATA", f"{relative}/PKG-INFO"} else (
+                read_installed_record(path))
+            if found is not None:
+                held.setdefault(found.name, Held(name=found.name, key=key_of(found.name), manager="pip",
+                                                 version=found.version, source=None))
+    python = linked["python"].version if "python" in linked else sites[0].parent.name.removeprefix("python")
+    subdirs = {one.subdir for one in linked.values()} - {None, "noarch"}
+    return HeldTarget(python=".".join(python.split(".")[:2]), platform=next(iter(sorted(filter(None, subdirs))), None),
+                      packages=(*conda_held(pins, key_book()), *held.values()))
+
+
+def has_metadata(files: Iterable[str]) -> bool:
+    """Whether a package brings a Python project."""
+    return any(".dist-info/" in path or ".egg-info" in path for path in files)
