@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from stackfix.apply.errors import Drifted, NothingToUndo
+from stackfix.apply.errors import Drifted, NothingToUndo, ReplacedSince
 from stackfix.apply.pending import pending, take_back
 from stackfix.apply.transaction import apply_plan
-from stackfix.apply.undo import undo, undo_all
+from stackfix.apply.undo import forget, undo, undo_all
 from stackfix.errors import BadInput, StackfixError, Unreachable
 from stackfix.plan.records import InstallConda, InstallWheel, Plan
 from tests.apply_faults.kills import calls_of, run_killed_before
@@ -113,6 +113,22 @@ def test_what_another_record_lists_too_stays(place: Place) -> None:
     record.write_text(json.dumps({**stated, "files": [*stated["files"], "only/old"]}))
     place.apply(place.step())
     assert place.text("only/old") == "1"
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_package_that_conda_put_over_ours_stays(forced: bool, place: Place) -> None:
+    """Files moved aside would leave conda's record of the newer one, or two of them."""
+    place.apply(place.step())
+    install(place.prefix, place.channel, (f"{NAME} ==13.0", "beside"), place.cache)
+    before = tree_of(place.prefix)
+    with pytest.raises(ReplacedSince, match=r"13\.0 was installed after the repair, over its 12\.4") as caught:
+        undo(place.prefix, forced=forced)
+    assert "--force" not in caught.value.next_step()
+    assert tree_of(place.prefix) == before
+    forget(place.prefix)
+    assert not (place.prefix / ".stackfix").exists()
+    assert place.text(FILE) == "13.0"
+    assert [each.name for each in (place.prefix / "conda-meta").glob(f"{NAME}*")] == [f"{NAME}-13.0-0.json"]
 
 
 @pytest.mark.parametrize(("step", "fault", "says"), [
