@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stackfix.abi.records import Books
 from stackfix.conda.bounds import lines_for
 from stackfix.conda.consistent_libraries import cudnn, libraries, nvjitlink
-from stackfix.conda.consistent_packages import differ, flash_attn, requested, rules, twice
+from stackfix.conda.consistent_packages import differ, flash_attn, others, requested, rules, twice
 from stackfix.conda.excluded import builds_there, why_not
 from stackfix.conda.names import NameBook, Shelf
 from stackfix.conda.pair import Pair
@@ -148,4 +148,7 @@ RULES = (
         " difference is told.")),
     Rule(about="twice", says="Nothing is brought by a channel and by pip at once.", check=twice),
     Rule(about="libraries", says="Where other CUDA libraries differ in their versions, that is told.", check=libraries),
+    Rule(about="others", check=others, says=(
+        "What nobody named and both sides have (triton, numpy, jinja2) has the pip lock's release where that fits; a"
+        " difference is told.")),
 )

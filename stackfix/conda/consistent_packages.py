@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from stackfix.conda.pair import Pair
 from stackfix.conda.records import Departure
 from stackfix.conda.rules import broken_rules
+from stackfix.conda.sides import Side
 from stackfix.resolve.flash_assets import cuda_tag_if_fits, name_words
 from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.records import LockedPackage
 
 
 def flash_attn(pair: Pair) -> Iterator[Departure]:
@@ -38,12 +40,43 @@ def rules(pair: Pair) -> Iterator[Departure]:
         yield pair.breaks(rule.package, pip, versions[rule.package], reason, rule.source)
 
 
+def others(pair: Pair) -> Iterator[Departure]:
+    """What nobody named and both sides have, at two releases."""
+    if pair.pip is None:
+        return
+    told = {"torch", "flash-attn", *(name for name, package in pair.pip.packages.items() if _askers(pair.pip, package))}
+    for name, version in sorted(pair.pip.versions.items()):
+        found = pair.conda.versions.get(name)
+        if found is None or name in told or name.startswith("nvidia-") or not differ(version, found):
+            continue
+        if name in pair.conda.packages:
+            yield pair.told(name, version, found, _of_pip(pair, name), "the pip entries of both")
+        else:
+            reason, source = pair.why_not(name, version)
+            yield pair.told(name, version, found, reason, source)
+
+
+def _of_pip(pair: Pair, name: str) -> str:
+    """Why pip took another release beside the channels' packages: what it needs of them that is of another release."""
+    here = pair.pip.versions if pair.pip is not None else {}
+    needs = pair.conda.packages[name].requires
+    other = [f"{one} {pair.conda.versions[one]}, not {here[one]}" for one in sorted(needs)
+             if one in pair.conda.records and one in here and differ(here[one], pair.conda.versions[one])]
+    beside = f"; of what it needs the channels bring {' and '.join(other)}" if other else ""
+    return f"pip took it beside the channels' packages{beside}"
+
+
+def _askers(side: Side, package: LockedPackage) -> list[str]:
+    """Who named it in the request."""
+    return [place for place in package.requested_by if place not in side.packages and place != "stackfix"]
+
+
 def requested(pair: Pair) -> Iterator[Departure]:
     """What the user named: on both sides, and at which releases."""
     if pair.pip is None:
         return
     for name, package in sorted(pair.pip.packages.items()):
-        asked = [place for place in package.requested_by if place not in pair.pip.packages and place != "stackfix"]
+        asked = _askers(pair.pip, package)
         if not asked or name in {"torch", "flash-attn"}:
             continue
         found = pair.conda.versions.get(name)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from packaging.version import Version
 
 from stackfix.conda.builds import as_torch_build
 from stackfix.conda.candidates import builds_of, choices, searched
-from stackfix.conda.decide_flash import flash_choices
+from stackfix.conda.decide_flash import FlashChoice, flash_choices
 from stackfix.conda.layouts_records import Lacking, Scene
 from stackfix.conda.partner import CondaPartner, CondaSide, hold_target
-from stackfix.conda.partner_reasons import Miss, refusal_of
+from stackfix.conda.partner_reasons import Miss, passed_over, refusal_of
 from stackfix.conda.partner_solve import Around, Missed
 from stackfix.conda.records import LAYOUTS, CondaTarget
 from stackfix.matrix import query
@@ -24,6 +25,8 @@ from stackfix.resolve.question import Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Failure, Refusal, Solved, Solver, solve
 from stackfix.resolve.stack import Stack, cuda_words
+
+Told = dict[Version, tuple[tuple[str, str], ...]]       # by torch release: (layout, why it does not hold)
 
 
 def joint_solver(side: CondaSide) -> Solver:
@@ -39,9 +42,10 @@ def conda_solver(side: CondaSide) -> Solver:
     def search(evidence: Evidence, flash: FlashAttn, question: Question) -> Solved | Failure:
         layouts = LAYOUTS if question.request.layout is None else (question.request.layout,)
         own: tuple[Refusal, ...] = ()
+        told: Told = {}
         of_channels = tuple(layout for layout in layouts if layout != "wheels")
         if of_channels:
-            found = _search(evidence, flash, question, side, of_channels)
+            found = _search(evidence, flash, question, side, of_channels, told)
             if isinstance(found, Solved):
                 return found
             own = found.refusals
@@ -49,22 +53,24 @@ def conda_solver(side: CondaSide) -> Solver:
             return Failure(question=question, refusals=own)
         last = solve(evidence, flash, question, partner)
         if isinstance(last, Solved):
-            return last
+            passed = told.get(last.stack.version, ())
+            return replace(last, conda=tuple(replace(one, passed=(*passed, *one.passed)) for one in last.conda))
         return Failure(question=question, refusals=(*own, *last.refusals), universal=last.universal and not own)
 
     return search
 
 
 def _search(
-    evidence: Evidence, flash: FlashAttn, question: Question, side: CondaSide, layouts: tuple[str, ...]
+    evidence: Evidence, flash: FlashAttn, question: Question, side: CondaSide, layouts: tuple[str, ...], told: Told,
 ) -> Solved | Failure:
+    """The first stack of the channels; into `told` goes why the layouts do not hold each one."""
     refusals: list[Refusal] = []
     for stack, pythons in _stacks(evidence, question, side):
         reasons = tuple(reasons_against(evidence, question, stack))
         if reasons:
             refusals.append(Refusal(stack=stack, reasons=reasons))
             continue
-        found = _try_stack(evidence, flash, question, side, layouts, stack, pythons)
+        found = _try_stack(evidence, flash, question, side, layouts, stack, pythons, told)
         if isinstance(found, Solved):
             return found
         refusals.append(found)
@@ -107,7 +113,7 @@ def _minor(text: str) -> tuple[int, ...]:
 
 def _try_stack(
     evidence: Evidence, flash: FlashAttn, question: Question, side: CondaSide, layouts: tuple[str, ...], stack: Stack,
-    pythons: tuple[str, ...],
+    pythons: tuple[str, ...], told: Told,
 ) -> Solved | Refusal:
     """The first set of Pythons, and the first flash-attn, with which the channels hold the release."""
     request = question.request
@@ -117,16 +123,31 @@ def _try_stack(
     misses: list[Miss] = []
     for chosen in sets:
         targets = [question.target(python, platform) for python in chosen for platform in request.platforms]
+        tried: list[Miss] = []
         for choice in flash_choices(flash, question, side, stack, targets):
+            own: list[Miss] = []
             for layout in layouts:
                 held = _hold(evidence, flash, question, side, stack, targets, layout, choice.release)
                 if not isinstance(held, list):
-                    return Solved(question=question, stack=stack, plan=None, closures={}, newer=(), conda=held,
-                                  flash_attn_out=choice.out)
-                misses.extend(held)
+                    passed = passed_over(stack, own)
+                    return Solved(question=question, stack=stack, plan=None, closures={}, newer=(),
+                                  conda=tuple(replace(one, passed=passed) for one in held),
+                                  flash_attn_out=_why_out(stack, choice, tried))
+                own.extend(held)
+            tried = tried or own
+            misses.extend(own)
         if not any(_rests_on_python(miss) for miss in misses):
             break                       # no other Python helps
+    told.setdefault(stack.version, passed_over(stack, misses))
     return refusal_of(question, stack, misses or [_no_flash(question, stack, layouts[0])])
+
+
+def _why_out(stack: Stack, choice: FlashChoice, tried: list[Miss]) -> str | None:
+    """Why flash-attn is left out: what stood against its first release, where one could be had at all."""
+    if choice.out is None or not tried:
+        return choice.out
+    layouts = (f"layout {layout}: {why}" for layout, why in passed_over(stack, tried))
+    return f"no layout holds with it ({'; '.join(layouts)})"
 
 
 def _rests_on_python(miss: Miss) -> bool:

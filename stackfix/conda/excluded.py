@@ -93,7 +93,7 @@ def _beside(
     `of`: the packages that count; () for all. A part that has the candidate's own version is asked in its place.
     """
     there = {record.name: record for record in conda.records if not of or record.name in of}
-    first: Reason | None = None
+    every: list[Reason] = []
     for candidate in candidates:
         found = _unmet(candidate, there)
         if found is None and depth and shelf is not None:
@@ -103,8 +103,9 @@ def _beside(
             found = next((reason for reason in own if reason is not None), None)
         if found is None:
             return None
-        first = first or found
-    return first
+        every.append(found)
+    # of builds for several Pythons the one for this Python says more than that the others are for others
+    return next((one for one in every if " needs python" not in one[0]), every[0]) if every else None
 
 
 def _unmet(candidate: CondaRecord, there: Mapping[str, CondaRecord]) -> Reason | None:

@@ -14,7 +14,7 @@ from stackfix.matrix.query import CPU
 from stackfix.resolve.pep508 import parse_version
 
 MAX_NEAREST = 5         # versions of cuda-version that are tried
-OF_THE_STACK = frozenset({"torch", "flash-attn", "pip", "setuptools", "wheel"})     # asked for otherwise, if at all
+OF_THE_STACK = frozenset({"torch", "flash-attn", "pip"})     # asked for otherwise, if at all
 
 
 def nearest_cuda(scene: Scene, choice: Choice, asked: Iterable[str]) -> tuple[Wish, ...]:

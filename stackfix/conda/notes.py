@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from stackfix.conda.records import CondaTarget, VirtualPackage
 
 SERVER_ARM = "linux-aarch64"
-STACK = {"torch", "python", "cuda", "c++ abi", "cudnn", "nvjitlink", "flash-attn"}     # told one by one
+STACK = {"torch", "python", "cuda", "c++ abi", "cudnn", "nvjitlink", "flash-attn", "triton"}     # told one by one
 LAYOUTS_IN_WORDS = {
     "native": "everything comes from channels",
     "mixed": "torch comes from a channel, and what no channel has for it from pip",
@@ -29,6 +29,27 @@ def conda_notes(targets: Iterable[CondaTarget], *, beside: bool) -> tuple[str, .
 def _notes(target: CondaTarget, of: str, *, beside: bool) -> Iterator[str]:
     layout = LAYOUTS_IN_WORDS[target.layout]
     yield f"conda layout{of}: {target.layout}, in which {layout} (channels {_channels(target)})"
+    for layout, why in target.passed:
+        yield f"layout {layout}{of} does not hold: {why}"
+    if target.also_cuda:
+        yield (
+            f"torch{of} is a CPU build, as the index's wheel is; the channels have it for CUDA"
+            f" {', '.join(target.also_cuda)}: a lock of conda formats alone takes it for CUDA"
+        )
+    yield from () if beside else _second_step(target, of)
+    yield from _of_the_solve(target, of)
+    libraries = [one.about for one in target.departures if one.about not in STACK]
+    for one in target.departures:
+        if one.about in STACK:
+            pip = f" and {one.pip or 'absent'} for pip" if beside else ""
+            yield f"{one.about}{of} is {one.conda or 'absent'} for conda{pip}: {one.reason}"
+    if libraries:
+        names = ", ".join(libraries)
+        yield f"of other versions than in the pip lock{of}: {names}; each has its reason in the files and in --json"
+
+
+def _of_the_solve(target: CondaTarget, of: str) -> Iterator[str]:
+    """Under which terms the channels were solved."""
     if target.priority != "strict":
         yield (
             f"channel priority{of} is {target.priority}, by .condarc, or since a channel would hide packages that this"
@@ -46,14 +67,16 @@ def _notes(target: CondaTarget, of: str, *, beside: bool) -> Iterator[str]:
             f"conda records are stackfix's own of {snapshot.date} ({snapshot.digest}), which have holes:"
             f" {snapshot.reason}"
         )
-    libraries = [one.about for one in target.departures if one.about not in STACK]
-    for one in target.departures:
-        if one.about in STACK:
-            pip = f" and {one.pip or 'absent'} for pip" if beside else ""
-            yield f"{one.about}{of} is {one.conda or 'absent'} for conda{pip}: {one.reason}"
-    if libraries:
-        names = ", ".join(libraries)
-        yield f"of other versions than in the pip lock{of}: {names}; each has its reason in the files and in --json"
+
+
+def _second_step(target: CondaTarget, of: str) -> Iterator[str]:
+    """That something is built after all else; a pip lock beside it has a note of its own."""
+    for package in target.pip:
+        if package.step > 1:
+            yield (
+                f"{package.name} {package.version}{of} is the second step, installed after all else and built from its"
+                " sdist: no wheel with a known sha256 is for this build of torch"
+            )
 
 
 def _origin(virtual: VirtualPackage) -> str:

@@ -10,12 +10,15 @@ from stackfix.conda.candidates import Choice, choices, searched
 from stackfix.conda.consistent import departures
 from stackfix.conda.layouts import mixed_plan, plans_for
 from stackfix.conda.layouts_records import Lacking, Plan, Scene
+from stackfix.conda.like_pip import minor_of
 from stackfix.conda.names import NameBook
 from stackfix.conda.own_lines import unheld
+from stackfix.conda.partner_machine import with_the_machine
 from stackfix.conda.partner_quick import plain_conflict
-from stackfix.conda.partner_reasons import Miss, Unlike, reason_of, refusal_of
+from stackfix.conda.partner_reasons import Miss, Unlike, passed_over, reason_of, refusal_of
 from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
 from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, CondaTorch, Spec, VirtualPackage
+from stackfix.matrix.query import CPU
 from stackfix.resolve.against import Reason
 from stackfix.resolve.assemble import target_lock
 from stackfix.resolve.evidence import Evidence
@@ -91,7 +94,8 @@ class CondaPartner:
         for layout in (asked,) if asked is not None else self._layouts:
             held = self._hold_layout(solved, evidence, flash, layout)
             if isinstance(held, tuple):
-                return held
+                passed = passed_over(solved.stack, misses)
+                return tuple(replace(one, passed=passed) for one in held)
             misses.extend(held)
         return refusal_of(solved.question, solved.stack, misses)
 
@@ -147,11 +151,10 @@ def hold_target(
             continue
         found = _try(scene, plan, solves, virtual, around)
         if isinstance(found, Missed):
-            misses.append(found)
+            misses.append(with_the_machine(scene, found, virtual))
             continue
         if layout == "mixed" and not found.pip:
-            text = "nothing of the request is left to pip: it is the layout native"
-            misses.append(Lacking(layout=layout, kind="nothing", text=text, source="layout mixed", asks=()))
+            misses.append(_nothing_left(scene))
             continue
         made = conda_target(scene, found, virtual, pip)
         against = tuple(one for one in made.departures if one.breaks)
@@ -162,6 +165,14 @@ def hold_target(
         misses.append(no_build(scene.channels, layout, scene.target, scene.cuda,
                                scene.question.python_ask(scene.target.python)))
     return misses
+
+
+def _nothing_left(scene: Scene) -> Lacking:
+    """That a plan is the layout native in truth."""
+    asks = scene.question.ask("no-flash-attn")
+    text = "nothing of the request is left to pip: {torch} is held by the layout native"
+    more = ", which with flash-attn from a wheel would be mixed" if asks else ""
+    return Lacking(layout="mixed", kind="nothing", text=text + more, source="layout mixed", asks=asks)
 
 
 def _try(
@@ -196,13 +207,22 @@ def conda_target(
         target=scene.target, layout=found.plan.layout, channels=found.plan.channels, priority=found.asked.priority,
         virtual=virtual, specs=_specs(found), torch=_torch_of(found),
         records=found.records, pip=found.pip, departures=(), snapshot=scene.channels.snapshot,
-        guesses=_guesses(scene, found),
+        guesses=_guesses(scene, found), also_cuda=_also_cuda(scene, pip),
     )
     told = departures(
         pip, made, scene.evidence.matrix, scene.names, books=scene.evidence.books,
         shelf=scene.shelf(found.plan.channels), given_up=_given_up(found),
     )
     return replace(made, departures=told)
+
+
+def _also_cuda(scene: Scene, pip: TargetLock | None) -> tuple[str, ...]:
+    """The CUDA of builds that the channels have where the wheel is for the CPU, and nobody asked for that."""
+    if pip is None or scene.cuda != CPU or scene.question.request.cuda is not None:
+        return ()
+    every = choices(scene.channels, platform=scene.target.platform, python=scene.target.python,
+                    version=pip.build.version)
+    return tuple(sorted({choice.torch.cuda for choice in every} - {CPU}, key=minor_of))
 
 
 def _given_up(found: Found) -> dict[str, str]:

@@ -37,7 +37,7 @@ Miss = Lacking | Missed | Unlike
 
 def reason_of(question: Question, misses: Sequence[Miss]) -> Reason:
     """The reason against a stack: in each layout what got furthest, and another kind of build that failed otherwise."""
-    misses = [miss for miss in misses if not isinstance(miss, Lacking) or miss.kind != "nothing"] or misses
+    misses = _that_count(question, misses)
     by_layout = {layout: _layout_causes(misses, layout) for layout in dict.fromkeys(map(layout_of, misses))}
     lead = len(set(by_layout.values())) > 1
     chain = [
@@ -51,6 +51,33 @@ def reason_of(question: Question, misses: Sequence[Miss]) -> Reason:
     shape = " ".join(sorted({_shape(miss) for miss in misses}))
     return Reason(kind="channel", asks=ordered, says=shape, source=chain[0].source if chain else "channels",
                   chain=tuple(distinct.values()))
+
+
+def _that_count(question: Question, misses: Sequence[Miss]) -> Sequence[Miss]:
+    """Those that say why: that nothing is left to pip is no reason but against `--layout mixed`, and then it is all."""
+    nothing = [miss for miss in misses if isinstance(miss, Lacking) and miss.kind == "nothing"]
+    if nothing and question.request.layout == "mixed":
+        return nothing
+    return [miss for miss in misses if miss not in nothing] or misses
+
+
+def passed_over(stack: Stack, misses: Sequence[Miss]) -> tuple[tuple[str, str], ...]:
+    """Each layout that was tried, with the first thing that stood against it, in a line."""
+    found: dict[str, str] = {}
+    for layout in dict.fromkeys(map(layout_of, misses)):
+        own = [miss for miss in misses if layout_of(miss) == layout]
+        why = next(filter(None, map(_in_a_line, sorted(own, key=_furthest, reverse=True))), None)
+        if why is not None:
+            found[layout] = why.replace("{torch}", f"torch {stack.text}")
+    return tuple(found.items())
+
+
+def _in_a_line(miss: Miss) -> str:
+    """What stood in the way; of the channels' own conflict what records say, and not what was asked for."""
+    if isinstance(miss, Missed) and miss.conflict is not None:
+        facts = [cause.text for cause in miss.conflict.causes if cause.spec is None]
+        return "; ".join(facts[:2])
+    return next((cause.text for cause in miss_causes(miss)), "")
 
 
 def _layout_causes(misses: Sequence[Miss], layout: str) -> tuple[Cause, ...]:

@@ -177,3 +177,5 @@ class CondaTarget:
     departures: tuple[Departure, ...]
     snapshot: Snapshot | None = None            # where the records come from the bundled ones
     guesses: tuple[tuple[str, str], ...] = ()   # (package, project) that only their names say to be the same
+    passed: tuple[tuple[str, str], ...] = ()    # (layout, why it does not hold) of those that were tried before
+    also_cuda: tuple[str, ...] = ()             # for which CUDA the channels have a torch that is taken for the CPU

@@ -150,8 +150,10 @@ def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner
             if not isinstance(held, Refusal):
                 return replace(finished, conda=held)
             plain = _without_flash_attn(evidence, flash, finished) if _names_flash_attn(held) else None
-            again = partner.hold(plain, evidence, flash) if plain is not None else held
-            return held if plain is None or isinstance(again, Refusal) else replace(plain, conda=again)
+            if plain is None:
+                return held
+            again = partner.hold(plain, evidence, flash)    # nobody asked for flash-attn: what is so without is why
+            return again if isinstance(again, Refusal) else replace(plain, conda=again)
         other = _try_targets(evidence, flash, solved.question, solved.stack, list(solved.closures))
         if isinstance(other, Refusal):
             return other
