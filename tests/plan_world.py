@@ -64,6 +64,9 @@ class Shelf:
     def pinned(self) -> tuple[Wanted, ...]:
         return ()
 
+    def lock(self) -> str | None:
+        return None
+
     def conda_programs(self) -> tuple[Program, ...]:
         return self.programs
 

@@ -71,6 +71,9 @@ def test_an_index_out_of_reach_is_no_answer(words: tuple[str, ...], damaged: Ben
     assert headline.endswith(f"in {damaged.prefix}, and what a cure of it needs is out of reach")
     assert said.stderr.startswith(f"error: {NOBODY}/nvidia-nvjitlink-cu12/: ")
     assert "\nhint: check the address" in said.stderr
+    # said once, and nothing is advised that asks the same index
+    assert "because something that it needs is out of reach" in said.stdout
+    assert not [each for each in (NOBODY, "check the address", "pip install") if each in said.stdout], said.stdout
     assert damaged.tree() == before
 
 

@@ -20,12 +20,13 @@ from stackfix.matrix.libraries import load_libraries
 from stackfix.plan.install_choice import Wanted
 from stackfix.plan.planner import make_plan
 from stackfix.plan.records import Plan
+from stackfix.report.repair import why_none
 from stackfix.sync.errors import LockDoesNotFit
 from tests.case_worlds import install_torch, nvidia_files
 from tests.cli_world import World as Index
 from tests.cli_world import settle
 from tests.diagnose_world import World
-from tests.plan_world import cured, kinds
+from tests.plan_world import advice, cured, kinds
 from tests.real_environments.repaired import Shop
 from tests.real_environments.scenarios import NVJITLINK_FILE, TOO_OLD
 from tests.real_environments.standins import write_wheels
@@ -111,6 +112,11 @@ def test_a_file_with_another_hash_is_not_taken(old_jitlink: World, tmp_path: Pat
     assert kinds(plan) == ()
     [left] = [each for each in plan.left if each.code == "SF201"]
     assert left.reason == f"{JITLINK}==12.1.105: the index has it with other sha256 than requirements.txt pins"
+    [alarm] = left.unreached
+    assert (alarm.what, alarm.code) == (left.reason, "hash-mismatch")
+    assert "do not install it" in (alarm.hint or "")
+    assert "is not the one that was promised" in why_none(plan)
+    assert JITLINK not in advice(plan)          # no other release in place of a file that may have been changed
     assert not any(each.startswith(f"/files/{JITLINK}/") for each in index.asked)
 
 
@@ -126,6 +132,10 @@ def test_a_lock_that_cures_nothing_is_said_to(line: str, reason: str, old_jitlin
         lock.write_text(text_of(index, *filter(None, (TORCH, line))))
         plan, _ = plan_for(old_jitlink, tmp_path, lock)
     assert (kinds(plan), [each.reason for each in plan.left if each.code == "SF201"]) == ((), [reason])
+    assert why_none(plan) == "nothing that requirements.txt pins would cure any"
+    [told] = [each for each in plan.actions if each.kind == "advice"]
+    assert JITLINK not in (told.command or "")
+    assert told.summary.endswith("requirements.txt does not pin may cure it: lock anew, or leave --lock out")
 
 
 def test_who_needs_it_is_brought_to_its_pin_where_that_cures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,8 @@ def test_each_reason_is_told_of_its_own_finding(tmp_path: Path) -> None:
     assert "other.example" not in left["libnccl"].reason
     assert "other.example" in left["libcupti"].reason
     assert "nobody answers" not in left["libcupti"].reason
-    assert left["libnccl"].unreached == (Unreached(what=far.what(), hint="look at the proxy"),)
+    assert left["libnccl"].unreached == (
+        Unreached(what=far.what(), hint="look at the proxy", code="index-unreachable"),)
     assert left["libcupti"].unreached == ()         # an index that was asked has answered
 
 

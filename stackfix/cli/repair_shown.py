@@ -16,12 +16,13 @@ from stackfix.cli.repair_telling import print_lines, tell, tell_manner
 from stackfix.cli.repairing_pins import Pins, Rest
 from stackfix.cli.terminal import stderr_style
 from stackfix.errors import Unreachable
-from stackfix.plan.records import Plan, Unreached
+from stackfix.plan.install_choice import HASH_MISMATCH
+from stackfix.plan.records import Plan
 from stackfix.report.check_json import check_document
 from stackfix.report.console import error_lines
 from stackfix.report.json import render_json
 from stackfix.report.printable import printable_json
-from stackfix.report.repair import plan_lines, what_is_left
+from stackfix.report.repair import ends_with, plan_lines, what_is_left
 from stackfix.report.repair_ended import applied_lines, surprise_lines, verified_lines
 from stackfix.report.repair_json import applied_document, plan_document, refused_document, verified_document
 from stackfix.report.repair_records import Verified
@@ -70,18 +71,15 @@ def show_proof(prefix: str, proof: Verified, common: CommonOptions) -> None:
 
 def tell_unreached(plan: Plan) -> None:
     """What a cure of something that is left would have needed: an error for each next step, as it ends a command."""
-    found = dict[str | None, Unreached]()
-    for each in (one for left in plan.left for one in left.unreached):
-        found.setdefault(each.hint, each)
-    for each in found.values():
+    for each in ends_with(plan.left):
         for line in error_lines(OutOfReach(each.what, "", each.hint), stderr_style()):
             click.echo(line, err=True)
 
 
 def tell_rest(found: Planned, common: CommonOptions) -> None:
     """On stderr: what of the lockfile differs and no finding is about, and what brings the rest to it."""
-    if found.pins is None:
-        return
+    if found.pins is None or any(far.code == HASH_MISMATCH for left in found.plan.left for far in left.unreached):
+        return      # `stackfix sync` would not take that file either
     rest = found.pins.rest(found.view, found.plan)
     if rest:
         few = ", ".join(f"{each.name} {each.installed} (pinned {each.locked})" for each in rest[:MOST])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
 from packaging.version import InvalidVersion, Version
@@ -12,8 +13,8 @@ from packaging.version import InvalidVersion, Version
 from stackfix.cli.repairing_pins import TORCH, Pin, Pins, is_release
 from stackfix.cli.repairing_wheels import IndexChoices, target_of
 from stackfix.diagnose.situation import View
-from stackfix.errors import AnswerIsNo, StackfixError
-from stackfix.plan.install_choice import Offers, Wanted, unreached_by
+from stackfix.errors import AnswerIsNo, StackfixError, Unreachable
+from stackfix.plan.install_choice import HASH_MISMATCH, Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
 from stackfix.plan.rules_conda import Program, WantedConda
 from stackfix.resolve.target import TargetView
@@ -25,6 +26,17 @@ class NoLockedWheel(AnswerIsNo):
 
     def what(self) -> str:
         return f"{self.args[0]} {self.args[1]}"
+
+
+class OtherHash(Unreachable):
+    """The index has a pinned release, and not as the file that was locked: one of the two was changed."""
+
+    reference: ClassVar[str] = HASH_MISMATCH
+
+    def __init__(self, pin: str, lock: str) -> None:
+        super().__init__(pin, f"the index has it with other sha256 than {lock} pins",
+                         f"do not install it before it is clear whether {lock} or the index was changed; where the "
+                         "index is right, lock anew with `stackfix lock`")
 
 
 class LockedChoices:
@@ -55,6 +67,9 @@ class LockedChoices:
 
     def pinned(self) -> tuple[Wanted, ...]:
         return self._pins.wanted(self._view)
+
+    def lock(self) -> str | None:
+        return self._pins.name
 
     def conda_programs(self) -> tuple[Program, ...]:
         return self._index.conda_programs()
@@ -106,10 +121,11 @@ class LockedChoices:
         files = [each for text in page.version_strings() if is_same(text, pin.version or "")
                  for each in page.files(text) if each.is_wheel]
         locked = [each for each in files if each.sha256 in pin.entry.sha256]
+        if not locked and any(each.sha256 is not None for each in files):
+            raise OtherHash(f"{project}=={pin.version}", self._pins.name)
         if not locked:
-            raise NoLockedWheel(f"{project}=={pin.version}:", (
-                f"the index has it with other sha256 than {self._pins.name} pins" if files
-                else f"the index has no wheel of it, and {self._pins.name} pins it"))
+            raise NoLockedWheel(f"{project}=={pin.version}:", "the index has it without a sha256" if files
+                                else f"the index has no wheel of it, and {self._pins.name} pins it")
         fitting = [(rank, each) for each in locked if (rank := target.rank(each.filename)) is not None]
         if not fitting:
             raise NoLockedWheel(f"{project}=={pin.version}:",

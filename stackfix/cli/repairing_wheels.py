@@ -84,6 +84,9 @@ class IndexChoices:
         """There is no lockfile."""
         return ()
 
+    def lock(self) -> str | None:
+        return None
+
     def conda_programs(self) -> tuple[Program, ...]:
         return programs_at_hand(os.environ)
 

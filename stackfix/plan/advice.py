@@ -15,8 +15,10 @@ from stackfix.diagnose.missing_activated import how_to_activate
 from stackfix.diagnose.situation import View
 from stackfix.plan.advice_fallbacks import fallbacks
 from stackfix.plan.advice_system import driver, system_library, variable
+from stackfix.plan.names import Key, key_of
 from stackfix.plan.records import Action
 from stackfix.plan.rules_conda import Program, by_programs
+from stackfix.plan.rules_install import installed_by
 
 Lines: TypeAlias = Callable[[View, Finding], Iterator[str]]
 # How a line of a cure begins that can be typed; the rest is said to people
@@ -39,16 +41,23 @@ BY_CODE: Mapping[str, tuple[Lines, ...]] = MappingProxyType({
 })
 
 
-def advise(view: View, findings: Iterable[Finding], programs: Sequence[Program] = ()) -> Iterator[Action]:
+def advise(view: View, findings: Iterable[Finding], programs: Sequence[Program] = (),
+           instead: Mapping[Key, str] = MappingProxyType({})) -> Iterator[Action]:
     """Advice for findings that are left, an action for each cure and each way round; ids are numbered later.
 
     programs: what installs packages of conda here
+    instead: findings for which no command that installs wheels is advised, and what is said in place of it
     """
     for finding in findings:
+        lines = list(typed(view, finding))
+        kept = lines if key_of(finding) not in instead else [each for each in lines if not any(installed_by(each))]
+        said = summary_of(view, finding)
+        if len(kept) < len(lines) and instead[key_of(finding)]:
+            said = f"{said}. {instead[key_of(finding)]}"
         commands = dict.fromkeys((*specific(view, finding), *(
-            each for line in typed(view, finding) for each in by_programs(view, line, programs))))
-        if commands or finding.cure:
-            yield action(summary_of(view, finding), finding, "\n".join(commands) or None)
+            each for line in kept for each in by_programs(view, line, programs))))
+        if commands or said != finding.summary or (finding.cure and len(kept) == len(lines)):
+            yield action(said, finding, "\n".join(commands) or None)
         for each in fallbacks(view, finding):
             yield action(f"A way round {finding.code}: {each.summary}", finding, each.command)
 

@@ -9,6 +9,9 @@ from stackfix.errors import StackfixError, Unreachable
 from stackfix.plan.records import Install, Unreached
 from stackfix.plan.rules_conda import Program, WantedConda
 
+HASH_MISMATCH = "hash-mismatch"     # codes of errors: not the file that was promised
+SILENT = frozenset({HASH_MISMATCH, "index-unreachable", "rate-limited", "request-failed"})  # no installer has it either
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -32,7 +35,8 @@ class Offers:
 
 def unreached_by(error: StackfixError) -> Unreached | None:
     """What an error says was out of reach; None where the answer was no."""
-    return Unreached(what=error.what(), hint=error.next_step()) if isinstance(error, Unreachable) else None
+    return Unreached(what=error.what(), hint=error.next_step(), code=error.reference) \
+        if isinstance(error, Unreachable) else None
 
 
 class Choices(Protocol):
@@ -44,6 +48,10 @@ class Choices(Protocol):
 
     def pinned(self) -> tuple[Wanted, ...]:
         """What a lockfile pins in another release than the one that is there: it may be wanted for any finding."""
+        ...
+
+    def lock(self) -> str | None:
+        """Name of the lockfile that all is limited to."""
         ...
 
     def conda_programs(self) -> tuple[Program, ...]:
@@ -68,6 +76,9 @@ class NoChoices:
 
     def pinned(self) -> tuple[Wanted, ...]:
         return ()
+
+    def lock(self) -> str | None:
+        return None
 
     def conda_programs(self) -> tuple[Program, ...]:
         return ()

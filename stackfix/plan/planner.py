@@ -14,7 +14,7 @@ from stackfix.plan.effect import Ground
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.effect_variables import variables_after
 from stackfix.plan.effect_world import Places, Rights
-from stackfix.plan.install_choice import Choices
+from stackfix.plan.install_choice import SILENT, Choices
 from stackfix.plan.names import Key, in_fixed_order, is_serious, key_of
 from stackfix.plan.planner_actions import actions_of
 from stackfix.plan.planner_activation import standing
@@ -53,12 +53,27 @@ def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Place
     left = [each for each in findings if not search.is_cured(effect, each)] if effect else findings
     told_left = Told(search, check, method, repairable)
     anew = [each for each in left if key_of(each) in search.by_scripts]
+    leaving = [(each, told_left.left(each)) for each in left]
     advice = (*activate_anew(view, anew),
-              *advise(view, [each for each in left if each not in anew], resolve.conda_programs()))
+              *advise(view, [each for each in left if each not in anew], resolve.conda_programs(),
+                      dict(no_installation(leaving, resolve.lock()))))
     return Plan(
         prefix=view.environment.prefix, actions=(*numbered(actions), *numbered(iter(advice))),
-        left=(*map(told_left.left, left), *brought(search, effect)),
-        variables=variables_after(view.situation, effect.variables), method=method, is_whole=simulation.left > 0)
+        left=(*(each for _, each in leaving), *brought(search, effect)),
+        variables=variables_after(view.situation, effect.variables), method=method, lock=resolve.lock(),
+        is_whole=simulation.left > 0)
+
+
+def no_installation(leaving: Iterable[tuple[Finding, Left]], lock: str | None) -> Iterator[tuple[Key, str]]:
+    """Findings for which no command that installs is advised, and what is said instead.
+
+    No installer gets what the index does not give; and what a lock does not pin would contradict it.
+    """
+    for finding, left in leaving:
+        if any(each.code in SILENT for each in left.unreached):
+            yield key_of(finding), ""
+        elif lock is not None:
+            yield key_of(finding), f"A release that {lock} does not pin may cure it: lock anew, or leave --lock out"
 
 
 def credited(view: View, effect: Effect, places: Places, simulation: Simulation,

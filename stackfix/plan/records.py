@@ -123,6 +123,7 @@ class Unreached:
 
     what: str                       # the thing and the reason
     hint: str | None                # the next step
+    code: str = ""                  # of the error: "hash-mismatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,4 +150,5 @@ class Plan:
     left: tuple[Left, ...]
     variables: tuple[tuple[str, str | None], ...] = ()  # as activation leaves them; None: unset
     method: str = "auto"            # what the means were limited to
+    lock: str | None = None         # name of the lockfile that installations were limited to
     is_whole: bool = True           # False: there was more to try than is ever simulated

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
-from stackfix.plan.records import Action, Change, Install, Left, Plan, WriteFile
+from stackfix.plan.records import Action, Change, Install, Left, Plan, Unreached, WriteFile
 from stackfix.report.check import Manner, counted, led, title, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
@@ -91,7 +91,10 @@ def why_none(plan: Plan) -> str:
     auto = [each for each in plan.left if each.by_auto]
     if plan.left and all(each.by_scripts for each in plan.left):
         return f"the scripts of an earlier repair cure {portion(plan.left, plan)} once it is activated anew"
-    if far:
+    alarming = [each for each in far if any(one.code == "hash-mismatch" for one in each.unreached)]
+    if alarming:
+        said = f"the file for a cure of {portion(alarming, plan)} is not the one that was promised (sha256)"
+    elif far:
         said = f"what a cure of {portion(far, plan)} needs is out of reach"
     elif plan.method != "auto":
         said = f"no {MEANS[plan.method]} would cure any"
@@ -99,6 +102,8 @@ def why_none(plan: Plan) -> str:
         said = "only the tool that installed what is wrong can change it"
     elif any(each.is_refused for each in plan.left):
         said = "no change that may be made would cure any"
+    elif plan.lock is not None:
+        said = f"nothing that {plan.lock} pins would cure any"
     elif plan.is_whole:
         said = "no change of it would cure any"
     else:
@@ -184,16 +189,32 @@ def left_lines(left: Sequence[Left], manner: Manner) -> Iterator[str]:
     if left:
         yield ""
         yield manner.style("left as it is:", "bold")
+    ends = ends_with(left)
     for each in left:
         yield from led([("  ", ""), (each.code, "bold"), (" ", "")], printable(each.summary), "    ", manner)
-        yield from wrapped(printable(f"because {each.reason}"), "    ", manner)
+        yield from wrapped(printable(f"because {reason_of(each, ends)}"), "    ", manner)
         if each.by_auto:
             yield from wrapped(f"`--method auto` would cure it: {' and '.join(each.by_auto)}", "    ", manner)
         elif each.by_install:
             yield from wrapped(printable(f"`--method reinstall` may cure it: {', '.join(each.by_install)}"), "    ",
                                manner)
-        for hint in dict.fromkeys(one.hint for one in each.unreached if one.hint):
-            yield from wrapped(printable(f"next: {hint}"), "    ", manner)
+
+
+def ends_with(left: Iterable[Left]) -> tuple[Unreached, ...]:
+    """What was out of reach, one for each next step: a command ends with these errors, and does not say them before."""
+    found = dict[str | None, Unreached]()
+    for far in (one for each in left for one in each.unreached):
+        found.setdefault(far.hint, far)
+    return tuple(found.values())
+
+
+def reason_of(left: Left, ends: Sequence[Unreached]) -> str:
+    """Why a finding stays, without what the command ends with."""
+    reason = left.reason
+    for each in ends:
+        if each in left.unreached:
+            reason = reason.replace(each.what, "something that it needs is out of reach")
+    return reason
 
 
 def advice_lines(advice: Sequence[Action], manner: Manner) -> Iterator[str]:
