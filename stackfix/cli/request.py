@@ -17,6 +17,7 @@ from stackfix.cli.request_environment import (
     merged_platforms,
     merged_pythons,
     read_environment,
+    said_places,
 )
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.driver import read_driver_version, read_gpu_archs
@@ -64,12 +65,15 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
                       *(requirement for one in environments for requirement in one.requirements)),
         conda_lines=tuple(line for one in environments for line in one.conda_lines),
         driver=driver_of(options.driver) if options.driver is not None else None,
+        # set and empty means a machine without a driver, as in conda
+        no_driver=options.driver is None and os.environ.get("CONDA_OVERRIDE_CUDA", "-").strip() == "",
         cuda_compat=options.cuda_compat,
         gpu_archs=gpu_archs_of(options.gpu_archs),
         exclude_newer=instant_of(options.exclude_newer) if options.exclude_newer is not None else None,
         kept=kept,
         layout=check_layout(options.layout) if options.layout is not None else None,
         channels=merged_channels(options.channels, environments),
+        places=tuple(said_places(options, environments)),
     )
     read = (file for one in environments for file in one.files)
     return ReadRequest(stack=stack, index=index, inputs=(*inputs, *read))

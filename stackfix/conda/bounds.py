@@ -35,6 +35,11 @@ def parse_line(text: str) -> Line:
     return Line(name=name, version=parts[1] if len(parts) > 1 else "*", build=parts[2] if len(parts) > 2 else None)
 
 
+def spec_name(text: str) -> str:
+    """`numpy` of "numpy >=1.26[channel='a']" and of "numpy[channel='a']"."""
+    return text.partition(" ")[0].partition("[")[0]
+
+
 def lines_for(lines: Iterable[str], *names: str) -> Iterator[Line]:
     """The lines about these packages, in their order."""
     for text in lines:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
-from stackfix.resolve.question import TORCH, requirement_ask, without
+from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without
 from stackfix.resolve.records import Asked, Requirement, StackRequest
+
+NAMES = {"cuda": "CUDA ", "python": "Python ", "channel": "channel ", "platform": "platform "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +33,29 @@ def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[
         yield from _other_python(matrix, request, asked)
     elif asked.kind == "driver":
         yield from _other_driver(matrix, request, asked)
+    elif asked.kind == "no-driver":
+        yield from _with_driver(matrix, request, asked)
     elif asked.kind == "flash-attn":
         yield Change(request=request.with_(flash_attn=None), text="", settle="flash-attn")
         left_out = request.with_(flash_attn=None, no_flash_attn=True)
         yield Change(request=left_out, text="--no-flash-attn in place of --flash-attn")
     elif asked.kind == "requirement":
         yield from _other_requirement(matrix, request, asked)
-    if asked.kind not in {"flash-attn", "torch", "cuda"}:
+    if asked.kind not in {"flash-attn", "torch", "cuda", "no-driver"}:
         yield Change(request=without(request, asked), text=f"without {option(asked)}")
 
 
 def option(asked: Asked) -> str:
     """The option as it was given, or the requirement and its place."""
-    if asked.flag.startswith("--"):
+    if asked.flag.startswith("--") or not asked.value:
         return f"{asked.flag} {asked.value}".strip()
-    return f"{asked.value} ({asked.flag})"
+    what = NAMES.get(asked.kind, "")
+    return f"{what}{asked.value} ({asked.flag})"
 
 
 def _in_place(asked: Asked, value: str) -> str:
+    if not asked.flag.startswith("--"):
+        return f"{NAMES.get(asked.kind, '')}{value} in place of {option(asked)}"
     return f"{asked.flag} {value} in place of {asked.value}"
 
 
@@ -81,9 +88,9 @@ def _other_cuda(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator
     ordered = sorted(variants - {query.CPU}, key=_numbers)
     for cuda in _nearest(ordered, asked.value if asked.value != query.CPU else ordered[-1] if ordered else "12"):
         if not query.cuda_matches(asked.value, cuda):
-            yield Change(request=request.with_(cuda=cuda), text=_in_place(asked, cuda))
+            yield Change(request=with_cuda(request, cuda), text=_in_place(asked, cuda))
     if query.CPU in variants and asked.value != query.CPU:
-        yield Change(request=request.with_(cuda=query.CPU), text=_in_place(asked, query.CPU))
+        yield Change(request=with_cuda(request, query.CPU), text=_in_place(asked, query.CPU))
 
 
 def _other_python(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
@@ -104,6 +111,15 @@ def _other_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterat
     yield from newer[:1]
     yield Change(request=compat, text="--cuda-compat added: a forward-compatibility package on a data-centre GPU")
     yield from newer[1:]
+
+
+def _with_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    """The oldest driver of each CUDA, that of the wheels first: the option counts whatever the variable says."""
+    usual = {build.cuda.partition(".")[0] for build in query.builds(matrix, index=query.DEFAULT_INDEX)
+             if request.torch is None or query.minor_of(build.version) == _first_minor(request.torch)}
+    for family in sorted(matrix.driver_families, key=lambda one: (str(one.cuda_major) not in usual, one.cuda_major)):
+        text = f"--driver {family.floor} in place of {option(asked)}"
+        yield Change(request=request.with_(driver=family.floor, no_driver=False), text=text)
 
 
 def _other_requirement(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:

@@ -23,6 +23,7 @@ from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 MAX_OFFERS = 3
 MAX_REDUCING = 40       # solves for the fewest asks
 MAX_OFFERING = 60       # solves for the nearest changes
+OFFERING_SECONDS = 4.0
 MAX_RULES = 12          # rules of the matrix that together stand in for one cause
 
 
@@ -38,7 +39,7 @@ def refuse(
     least, asks = _fewest_asks(reducing, failure)
     own = [ask.specifier for ask in failure.question.torch]
     causes = _whole_rules(reducing, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
-    offering = Trials(evidence, flash, solver, bound=MAX_OFFERING)
+    offering = Trials(evidence, flash, solver, bound=MAX_OFFERING, seconds=OFFERING_SECONDS)
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
     nearest = single or tuple(_double_offers(offering, request, asks, command))
@@ -157,20 +158,28 @@ def _offers(
 ) -> Iterator[Offer]:
     """Up to three changes that were solved: the nearest for each ask in turn, then the next nearest."""
     found = 0
-    queues = [_solved_changes(trials, request, asked) for asked in asks]
-    told: set[str] = set()
+    queues = {asked: _solved_changes(trials, request, asked) for asked in asks}
+    told: set[tuple[str, str]] = set()
     while queues and found < MAX_OFFERS:
-        for queue in list(queues):
+        for changed, queue in list(queues.items()):
             entry = next(queue, None)
             if entry is None:
-                queues.remove(queue)
+                del queues[changed]
                 continue
             change, solved = entry
             line = command(change.request)
-            if line not in told and found < MAX_OFFERS:
-                told.add(line)
+            if (line, _in_the_file(change.request, changed) and change.text) not in told and found < MAX_OFFERS:
+                told.add((line, _in_the_file(change.request, changed) and change.text))
                 found += 1
-                yield Offer(change=change.text + _not_read(solved), command=line, gives=gives(trials.evidence, solved))
+                text = change.text + _in_the_file(change.request, changed) + _not_read(solved)
+                yield Offer(change=text, command=line, gives=gives(trials.evidence, solved))
+
+
+def _in_the_file(request: StackRequest, changed: Asked) -> str:
+    """That the change is one of a file, where the command asks by that file."""
+    of_file = any(line.origin.partition(" line ")[0] == changed.flag.partition(" line ")[0]
+                  for line in request.conda_lines)
+    return ", once the file says so" if of_file else ""
 
 
 def _not_read(solved: Solved) -> str:

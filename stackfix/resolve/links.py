@@ -17,7 +17,8 @@ from stackfix.resolve.records import Asked, Cause
 from stackfix.resolve.solve import Failure, Refusal
 from stackfix.resolve.spans import versions_text
 
-ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "gpu-arch", "layout", "channel", "requirement")
+ORDER = ("torch", "cuda", "python", "platform", "flash-attn", "driver", "no-driver",
+         "gpu-arch", "layout", "channel", "requirement")
 MAX_GROUPS = 3          # different reasons of different torch releases that are told
 
 
@@ -80,7 +81,7 @@ def causes_of(failure: Failure, asks: Iterable[Asked], own: Sequence[SpecifierSe
     for refusals in _groups(missed):
         chain.extend(_group_causes(refusals, order))
     links = list(_admits_nothing(failure, ordered)) or _distinct(cause for cause in chain if cause.kind != "asked")
-    links = links or list(_no_such_torch(failure))
+    links = links or list(_no_such_torch(failure)) or list(_apart_from_torch(failure))
     return (*head[:1], *links, *head[1:])
 
 
@@ -108,6 +109,15 @@ def _no_such_torch(failure: Failure) -> Iterator[Cause]:
     if versions and all(reason.kind == "asked" for refusal in failure.refusals for reason in refusal.reasons[:1]):
         text = f"the torch releases of the matrix for these platforms are {versions_text(versions, versions)}"
         yield Cause(kind="matrix", text=text, source="rows of torch in the matrix")
+
+
+def _apart_from_torch(failure: Failure) -> Iterator[Cause]:
+    """What stands in the way of the torch releases that are what was asked, where no other reason is to be told."""
+    near = [one for one in failure.refusals if not any(reason.kind == "asked" for reason in one.reasons)]
+    known = sorted({one.stack.version: one.stack.text for one in failure.refusals}.items(), reverse=True)
+    order = [text for _, text in known]
+    for refusals in _groups(near):
+        yield from (cause for cause in _group_causes(refusals, order) if cause.kind != "asked")
 
 
 def _distinct(causes: Iterable[Cause]) -> list[Cause]:
@@ -167,6 +177,8 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
         torch = f"torch {first.stack.text}"
         chain = [replace(cause, text=cause.text.replace("{torch}", torch)) for cause in told[0].chain]
         likewise = dict.fromkeys(one.stack.text for one in refusals[1:] if one.stack.text != first.stack.text)
+        if len(likewise) + 1 == len(set(order)):
+            likewise = {}               # it has nothing to do with torch
         yield from _with_others(chain, versions_text(list(likewise), order))
         return
     for reason in [other for other in told if other.asks == told[0].asks][:2]:

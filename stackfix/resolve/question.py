@@ -24,6 +24,7 @@ TORCH, FLASH_ATTN = "torch", "flash-attn"
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 STACK_LEVEL = frozenset({TORCH, FLASH_ATTN})
 _DEFAULTS = StackRequest()
+PLACES = {"no-driver": "CONDA_OVERRIDE_CUDA="}      # of what no option says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,10 @@ class Question:
     flash_attn: tuple[StackAsk, ...]
     lines: tuple[UserLine, ...]
     asks: tuple[Asked, ...]
+
+    def line_asks(self, line: CondaLine) -> tuple[Asked, ...]:
+        """What asks for a line that is for channels alone."""
+        return self.ask("cuda") if says_cuda(self.request, line) else (conda_line_ask(line),)
 
     @property
     def wants_flash_attn(self) -> bool:
@@ -127,7 +132,7 @@ def parse_request(request: StackRequest) -> Question:
             ))
         else:
             lines.append(UserLine(asked=asked, requirement=requirement, name=name))
-    asks.extend(conda_line_ask(line) for line in request.conda_lines)
+    asks.extend(conda_line_ask(line) for line in request.conda_lines if not says_cuda(request, line))
     lines.extend(limit for line in request.conda_lines for limit in _limits(line))
     return Question(
         request=request, torch=tuple(torch), flash_attn=tuple(flash_attn), lines=tuple(lines),
@@ -158,21 +163,39 @@ def _limits(line: CondaLine) -> Iterator[UserLine]:
             yield UserLine(asked=conda_line_ask(line), requirement=requirement, name=normalise(parsed.name))
 
 
+def says_cuda(request: StackRequest, line: CondaLine) -> bool:
+    """Whether it is this very line that asks for the CUDA: the two stand and fall together."""
+    place = dict(request.places).get("cuda", "")
+    return line.cuda and request.cuda is not None and place.startswith(f"{line.origin}: ")
+
+
+def with_cuda(request: StackRequest, cuda: str | None) -> StackRequest:
+    """The request with another CUDA, said by the same line; None: with none."""
+    lines: list[CondaLine] = []
+    for line in request.conda_lines:
+        if not says_cuda(request, line):
+            lines.append(line)
+        elif cuda is not None and cuda != "cpu":
+            lines.append(replace(line, text=f"{line.text.partition(' ')[0]} {cuda}.*"))
+    return request.with_(cuda=cuda, conda_lines=tuple(lines))
+
+
 def without(request: StackRequest, asked: Asked) -> StackRequest:
     """The request without this one thing."""
     if asked.kind in {"requirement", "conda-line"}:
         kept = tuple(one for one in request.requirements if requirement_ask(one) != asked)
         lines = tuple(line for line in request.conda_lines if conda_line_ask(line) != asked)
         return replace(request, requirements=kept, conda_lines=lines)
+    if asked.kind == "cuda":
+        return with_cuda(request, None)
     if asked.kind == "python":
         return replace(request, pythons=tuple(python for python in request.pythons if python != asked.value))
     if asked.kind == "platform":
         platforms = tuple(platform for platform in request.platforms if platform != asked.value)
         return replace(request, platforms=platforms or _DEFAULTS.platforms)
-    if asked.kind == "gpu-arch":
-        return replace(request, gpu_archs=tuple(arch for arch in request.gpu_archs if arch != asked.value))
-    if asked.kind == "channel":
-        return replace(request, channels=tuple(channel for channel in request.channels if channel != asked.value))
+    if asked.kind in {"gpu-arch", "channel"}:
+        several = "gpu_archs" if asked.kind == "gpu-arch" else "channels"
+        return request.with_(**{several: tuple(one for one in getattr(request, several) if one != asked.value)})
     field = asked.kind.replace("-", "_")
     return request.with_(**{field: getattr(_DEFAULTS, field)})
 
@@ -188,15 +211,17 @@ def _option_asks(request: StackRequest) -> Iterator[Asked]:
         "flash-attn": (request.flash_attn,),
         "no-flash-attn": ("",) if request.no_flash_attn else (),
         "driver": (request.driver,),
+        "no-driver": ("",) if request.no_driver and request.driver is None else (),
         "gpu-arch": request.gpu_archs,
         "exclude-newer": (request.exclude_newer,),
         "layout": (request.layout,),
         "channel": request.channels,
     }
+    places = dict(request.places)
     for kind, given in values.items():
         for value in given:
             if value is not None:
-                yield Asked(kind=kind, value=_as_written(value), flag=f"--{kind}")
+                yield Asked(kind=kind, value=_as_written(value), flag=places.get(kind, PLACES.get(kind, f"--{kind}")))
 
 
 def _as_written(specifier: str) -> str:

@@ -59,6 +59,7 @@ class StackRequest:
     no_flash_attn: bool = False
     requirements: tuple[Requirement, ...] = ()
     driver: str | None = None
+    no_driver: bool = False         # CONDA_OVERRIDE_CUDA is set and empty: the conda side is for a machine without one
     cuda_compat: bool = False
     gpu_archs: tuple[str, ...] = ()
     exclude_newer: str | None = None  # ISO 8601
@@ -66,6 +67,8 @@ class StackRequest:
     layout: str | None = None       # of the conda side: "native", "mixed" or "wheels"; None: the first that holds
     channels: tuple[str, ...] = ()  # the only conda channels; empty: those of the settings, else the default ones
     conda_lines: tuple[CondaLine, ...] = ()     # what is asked of channels alone
+    places: tuple[tuple[str, str], ...] = ()    # (kind of ask, "environment.yml line 3: python=3.11") where no option
+    #                                             says it
 
     def with_(self, **changes: object) -> StackRequest:
         """The same request with fields replaced."""
@@ -77,8 +80,8 @@ class Asked:
     """One thing the user asked that can be taken away or changed on its own. `flag` + `value` make the option."""
 
     kind: str                       # "torch", "cuda", "python", "platform", "flash-attn", "no-flash-attn", "driver",
-    #                                 "gpu-arch", "glibc", "exclude-newer", "layout", "channel", "requirement",
-    #                                 "conda-line"
+    #                                 "no-driver", "gpu-arch", "glibc", "exclude-newer", "layout", "channel",
+    #                                 "requirement", "conda-line"
     value: str                      # as the user wrote it: "2.3", "nvidia-nvjitlink-cu12<12.1"
     flag: str                       # "--torch", "--with", or a place such as "requirements.in line 3"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -9,23 +11,35 @@ from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import StackRequest
 from stackfix.resolve.solve import Failure, Solved, Solver
 
+SECONDS = 6.0           # after which an explanation does with what it has
+
 
 class Trials:
     """A solver for what-if questions. `spent`: more could have been tried; `unreached`: sources did not answer."""
 
-    def __init__(self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int) -> None:
+    def __init__(
+        self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int, seconds: float = SECONDS,
+    ) -> None:
         self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
         self.unreached = False
+        self._until = monotonic() + seconds
+        self._known: dict[StackRequest, Solved | Failure | None] = {}
 
     @property
     def spent(self) -> bool:
-        return self._left <= 0
+        return self._left <= 0 or monotonic() > self._until
 
     def solve(self, request: StackRequest) -> Solved | Failure | None:
         """The answer to a request; None where none was found out (bound hit, out of reach, only a build could tell)."""
+        if request in self._known:
+            return self._known[request]
         if self.spent:
             return None
         self._left -= 1
+        self._known[request] = found = self._solved(request)
+        return found
+
+    def _solved(self, request: StackRequest) -> Solved | Failure | None:
         evidence = self.evidence.limited_to(request.exclude_newer)
         question: Question = parse_request(request)
         try:
