@@ -100,8 +100,9 @@ class Decider:
         side = CondaSide(
             opened=opened or self.channels, names=NameBook(load_conda_names()),
             virtual=partial(virtual_packages, matrix=matrix, environ=self.environ))
-        return decide(asked.request(), matrix, NoIndex(), NoReleases(), command=lambda _: "", wheels=False,
-                      solver=conda_solver(side))
+        no_driver = self.environ.get("CONDA_OVERRIDE_CUDA") == ""       # which the command line makes of it
+        return decide(asked.request().with_(no_driver=no_driver), matrix, NoIndex(), NoReleases(),
+                      command=lambda _: "", wheels=False, solver=conda_solver(side))
 
 
 def channel_name(record: CondaRecord) -> str:

@@ -61,7 +61,8 @@ def test_a_compatibility_package_lifts_the_ceiling_of_the_driver() -> None:
 
 def test_no_driver_no_cuda() -> None:
     assert "__cuda" not in offered(cuda="cpu")
-    assert "__cuda" not in offered(environ={"CONDA_OVERRIDE_CUDA": ""})
+    assert "__cuda" not in offered(no_driver=True)
+    assert offered(no_driver=True, driver="535.104.05")["__cuda"][0] == "12.2"
     assert "__cuda" not in offered(driver="300.1")
 
 

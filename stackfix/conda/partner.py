@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from stackfix.conda.builds import torch_builds
 from stackfix.conda.candidates import Choice, choices, searched
 from stackfix.conda.consistent import departures
+from stackfix.conda.driverless import driverless
 from stackfix.conda.layouts import mixed_plan, plans_for
 from stackfix.conda.layouts_records import Lacking, Plan, Scene
 from stackfix.conda.like_pip import minor_of
 from stackfix.conda.names import NameBook
-from stackfix.conda.own_lines import unheld
+from stackfix.conda.own_lines import absent, unheld
 from stackfix.conda.partner_machine import with_the_machine
 from stackfix.conda.partner_quick import plain_conflict
 from stackfix.conda.partner_reasons import Miss, Unlike, passed_over, reason_of, refusal_of
@@ -64,6 +65,9 @@ class CondaPartner:
         python = self._no_python(question, targets)
         if python is not None:
             return reason_of(question, [python])
+        line = self.absent(question)
+        if line is not None:
+            return line
         if "wheels" in ((asked,) if asked is not None else self._layouts):
             return None
         channels = self._side.solves(question.request).channels
@@ -74,6 +78,12 @@ class CondaPartner:
                 return reason_of(question, [no_build(channels, asked or "native", target, build.cuda,
                                                      question.python_ask(target.python))])
         return None
+
+    def absent(self, question: Question) -> Reason | None:
+        """That a line for channels alone is met by no package of theirs."""
+        channels = self._side.solves(question.request).channels
+        found = (absent(channels, question, platform) for platform in question.request.platforms)
+        return next((reason_of(question, [one]) for one in found if one is not None), None)
 
     def _no_python(self, question: Question, targets: Sequence[Target]) -> Lacking | None:
         channels = self._side.solves(question.request).channels
@@ -141,6 +151,8 @@ def hold_target(
     misses: list[Miss] = []
     solves = side.solves(scene.question.request)
     virtual = side.virtual(scene.question.request, scene.target, scene.cuda)
+    offered, barred = driverless(scene, layout, offered, virtual)
+    misses.extend(barred)
     for plan in plans_for(scene, layout, offered):
         if isinstance(plan, Lacking):
             misses.append(plan)
@@ -170,9 +182,9 @@ def hold_target(
 def _nothing_left(scene: Scene) -> Lacking:
     """That a plan is the layout native in truth."""
     asks = scene.question.ask("no-flash-attn")
-    text = "nothing of the request is left to pip: {torch} is held by the layout native"
-    more = ", which with flash-attn from a wheel would be mixed" if asks else ""
-    return Lacking(layout="mixed", kind="nothing", text=text + more, source="layout mixed", asks=asks)
+    out = " (flash-attn is left out, as asked)" if asks else ""
+    text = f"nothing of the request is left to pip{out}: {{torch}} is held by the layout native"
+    return Lacking(layout="mixed", kind="nothing", text=text, source="layout mixed", asks=asks)
 
 
 def _try(

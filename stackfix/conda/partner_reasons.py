@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MAX_CAUSES = 6          # of one miss
 MAX_TOLD = 2            # misses of one layout
-OF_THE_MACHINE = {"__cuda": ("cuda", "driver"), "__glibc": ("glibc",)}      # virtual packages, and what they come from
+# virtual packages, and what they come from
+OF_THE_MACHINE = {"__cuda": ("cuda", "driver", "no-driver"), "__glibc": ("glibc",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

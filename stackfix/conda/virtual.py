@@ -52,12 +52,11 @@ def _cuda(
         if ceiling is not None:
             yield VirtualPackage(name="__cuda", version=ceiling, origin=origin)
         return
-    override = environ.get("CONDA_OVERRIDE_CUDA")
-    if override is not None:
-        if override.strip():            # set and empty means a machine without a driver, as in conda
-            yield VirtualPackage(
-                name="__cuda", version=_checked("CONDA_OVERRIDE_CUDA", override), origin="CONDA_OVERRIDE_CUDA")
-    elif cuda != query.CPU:
+    override = environ.get("CONDA_OVERRIDE_CUDA", "").strip()
+    if override:
+        yield VirtualPackage(
+            name="__cuda", version=_checked("CONDA_OVERRIDE_CUDA", override), origin="CONDA_OVERRIDE_CUDA")
+    elif cuda != query.CPU and not request.no_driver:
         asked = f"--cuda {request.cuda}" if request.cuda is not None else f"CUDA {cuda} of the stack"
         yield VirtualPackage(name="__cuda", version=cuda, origin=f"taken as {asked}")
 
