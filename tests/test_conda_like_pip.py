@@ -149,6 +149,13 @@ def test_a_machine_without_a_driver_is_named_by_what_took_it(tmp_path: Path) -> 
     assert "--driver 525.60.13 or newer" in cause.text
 
 
+def test_a_layout_mixed_that_is_native_rests_on_no_flash_attn(decider: Decider) -> None:
+    with pytest.raises(NoConsistentStack) as caught:
+        decider.decide(Asked(torch="2.8", python=("3.12",), layout="mixed"))
+    assert any(one.text.startswith("nothing of the request is left to pip (flash-attn is left out, as asked): torch "
+                                   "2.8.0 is held by the layout native") for one in caught.value.causes)
+
+
 # --- both locks ---
 
 

@@ -157,7 +157,7 @@ REFUSED = (
     Refused(asked=Asked(torch="2.6", python=("3.12",), with_=("nvidia-cudnn-cu12<9",)), blamed=("requirement",),
             says=("cudnn", "<9a0")),
     Refused(asked=Asked(torch="2.7", flash_attn="2.7.2"), blamed=("torch", "flash-attn"),
-            says=("flash-attn 2.7.2 is in the channels for no torch 2.7.1", "torch 2.7.0 likewise")),
+            says=("no channel has flash-attn 2.7.2 for torch 2.7.1", "torch 2.7.0 likewise")),
     Refused(asked=Asked(torch="2.10", cuda="13.0", driver="535.104"), blamed=("cuda", "driver"),
             says=("torch 2.10.0 is built for CUDA 13, which needs driver 580.65.06 or newer",)),
     Refused(asked=Asked(torch="2.6", python=("3.12",)), blamed=("torch",), environ={"CONDA_OVERRIDE_CUDA": ""},

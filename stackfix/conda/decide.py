@@ -65,8 +65,9 @@ def _search(
 ) -> Solved | Failure:
     """The first stack of the channels; into `told` goes why the layouts do not hold each one."""
     refusals: list[Refusal] = []
+    line = CondaPartner(side).absent(question)
     for stack, pythons in _stacks(evidence, question, side):
-        reasons = tuple(reasons_against(evidence, question, stack))
+        reasons = (*reasons_against(evidence, question, stack), *([line] if line is not None else []))
         if reasons:
             refusals.append(Refusal(stack=stack, reasons=reasons))
             continue
@@ -160,8 +161,8 @@ def _rests_on_python(miss: Miss) -> bool:
 def _no_flash(question: Question, stack: Stack, layout: str) -> Lacking:
     """That the flash-attn that was asked for is neither in the channels nor to be had as a wheel for this torch."""
     asked = " ".join(ask.asked.value for ask in question.flash_attn)
-    text = (f"flash-attn {asked} is in the channels for no torch {stack.text} ({cuda_words(stack.cuda)}), and has no"
-            " wheel for one")
+    torch = f"torch {stack.text} ({cuda_words(stack.cuda)})"
+    text = f"no channel has flash-attn {asked} for {torch}, and no wheel of it is for that torch"
     return Lacking(layout=layout, kind="flash-attn", text=text, source="records of flash-attn, and its wheels",
                    asks=tuple(ask.asked for ask in question.flash_attn))
 
