@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 from stackfix.resolve.evidence import Evidence
@@ -11,7 +11,7 @@ from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import StackRequest
 from stackfix.resolve.solve import Failure, Solved, Solver
 
-SECONDS = 6.0           # after which an explanation does with what it has
+SECONDS = 6.0           # of computing, after which an explanation does with what it has: it hangs on no other load
 
 
 class Trials:
@@ -22,12 +22,12 @@ class Trials:
     ) -> None:
         self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
         self.unreached = False
-        self._until = monotonic() + seconds
+        self._until = process_time() + seconds
         self._known: dict[StackRequest, Solved | Failure | None] = {}
 
     @property
     def spent(self) -> bool:
-        return self._left <= 0 or monotonic() > self._until
+        return self._left <= 0 or process_time() > self._until
 
     def solve(self, request: StackRequest) -> Solved | Failure | None:
         """The answer to a request; None where none was found out (bound hit, out of reach, only a build could tell)."""
