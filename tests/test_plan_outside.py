@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.diagnose.diagnose import diagnose
+from stackfix.diagnose.homes import home_at
 from stackfix.diagnose.shadows import NOT_AT_HAND
 from stackfix.errors import BadInput
 from stackfix.inspect.environment_records import Environment
@@ -15,9 +16,9 @@ from stackfix.plan.effect_installed import installed_hooks
 from stackfix.plan.hook import hook_steps
 from stackfix.plan.hook_folder import folder_commands, table
 from stackfix.plan.records import Plan, WriteFile
-from tests.case_worlds import linked
+from tests.case_worlds import linked, nvjitlink
 from tests.diagnose_world import World, lib
-from tests.plan_world import apply_plainly, cured, kinds, plan_of, shelf_for, whole
+from tests.plan_world import advice, apply_plainly, cured, kinds, plan_of, shelf_for, whole
 from tests.test_cases_k1 import CUSPARSE, OWN, SONAME, TOOLKIT, beside_toolkit
 from tests.test_cli_run_variables import cured as cured_for_one
 
@@ -171,3 +172,37 @@ def test_only_what_lies_plainly_in_such_a_folder_is_named(path: str) -> None:
         hook_steps("site", {"a": (path,)}, "3.11", outside=("/base",))
     assert "'/base/a.so'" in "".join(step.text for step in hook_steps(
         "site", {"a": ("/base/a.so",)}, "3.11", outside=("/base",)) if isinstance(step, WriteFile))
+
+
+@pytest.mark.parametrize("prefix", ["/usr", "/home/me/other"])
+def test_what_is_wrong_in_the_other_environment_is_mended_there(prefix: str, tmp_path: Path) -> None:
+    """An installation into the venv would lie where the RUNPATH of the base's cuSPARSE never leads."""
+    home = BASE if prefix == "/usr" else OTHER
+    world = outside(tmp_path, home)
+    world.variables.clear()
+    world.link(f"{prefix}/bin/python3", "/usr/bin/python3.11")
+    world.remove(f"{home}/{OWN}")
+    plan, program = plan_of(world), f"{prefix}/bin/python3{'.11' if prefix == '/usr' else ''}"
+    assert (kinds(plan), [(each.code, each.reason) for each in plan.left]) == (
+        (), [("SF401", f"{home}/{OWN} lies outside of the environment")])
+    assert advice(plan).splitlines() == [
+        f"stackfix repair --prefix {prefix}",
+        f"{program} -m pip install --force-reinstall --no-deps nvidia-nvjitlink-cu12==12.4.127"]
+
+
+def test_an_old_library_of_the_base_is_left_to_it(tmp_path: Path) -> None:
+    world = outside(tmp_path, BASE)
+    world.variables.clear()
+    world.wheel("nvidia-nvjitlink-cu12", "12.0.140", {OWN: nvjitlink("12.0.140")}, site=BASE)
+    plan = plan_of(world)
+    assert [(each.code, each.reason) for each in plan.left if each.code == "SF201"] == [
+        ("SF201", f"{BASE}/{OWN} lies outside of the environment")]
+    assert advice(plan).splitlines()[0] == "stackfix repair --prefix /usr"
+
+
+def test_two_folders_with_one_environment_each(world: World, home: str) -> None:
+    """What the venv has itself is its own: nothing of another environment is told of it."""
+    view = world.wheel("mine", "1", {"mine/libmine.so.1": lib()}).view(load_libraries())
+    assert home_at(view, f"{world.site}/mine/libmine.so.1") is None
+    assert home_at(view, "/usr/lib/x86_64-linux-gnu/libc.so.6") is None
+    assert (home_at(view, f"{home}/{OWN}") is not None) == (home == BASE)       # no Python lies in the other

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from stackfix.diagnose.homes import home_at
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner, Python
 
@@ -25,7 +26,7 @@ class Place(Protocol):
 
 def install_line(view: View, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
     """The line that brings packages into ranges, as `like` was installed; `alone`: and touches no other."""
-    return install_line_in(view.environment, like, *requirements, alone=alone)
+    return install_line_in(home_of(view, like), like, *requirements, alone=alone)
 
 
 def install_line_in(place: Place, like: Owner | Distribution | None, *requirements: str, alone: bool = True) -> str:
@@ -85,7 +86,7 @@ def export_line(folders: Iterable[str]) -> str:
 
 def installer(view: View, like: Owner | Distribution | None, command: str) -> str:
     """`uv pip install --python …`, or pip of the environment's own Python."""
-    return installer_of(view.environment, like, command)
+    return installer_of(home_of(view, like), like, command)
 
 
 def installer_of(place: Place, like: Owner | Distribution | None, command: str) -> str:
@@ -95,9 +96,15 @@ def installer_of(place: Place, like: Owner | Distribution | None, command: str) 
     return f"uv pip {command} --python {program}" if needs_uv(place, like) else f"{program} -m pip {command}"
 
 
+def home_of(view: View, like: Owner | Distribution | None) -> Place:
+    """The environment that a package lies in: this one, its base, or that of a folder that a .pth file names."""
+    known = view.distributions.get(like.name) if like is not None else None
+    return (home_at(view, known.metadata) if known is not None else None) or view.environment
+
+
 def by_uv(view: View, like: Owner | Distribution | None) -> bool:
     """Whether it is uv that the environment's packages are changed with."""
-    return needs_uv(view.environment, like)
+    return needs_uv(home_of(view, like), like)
 
 
 def needs_uv(place: Place, like: Owner | Distribution | None) -> bool:

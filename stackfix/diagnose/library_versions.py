@@ -72,8 +72,14 @@ def unfit(view: View, verdict: Verdict) -> Finding:
         culprit=Culprit(path=copy.path, package=named(owner)), requester=consumer, symbols=fault.symbols,
         evidence=tuple(evidence(view, verdict, copy, owner, needs)), error=fault.failure.message(),
         cure=cures(view, owner, copy, install), installs=(install.record,) if install else (),
-        why_not=None if owner else "no package of the environment has the file",
+        why_not="no package of the environment has the file" if owner is None else why_outside(view, fault, copy),
     )
+
+
+def why_outside(view: View, fault: Fault, copy: Copy) -> str | None:
+    """Where neither the library nor what needs it is in the prefix: another release there would not be looked at."""
+    asks = fault.requester.path if fault.requester is not None else copy.path
+    return None if view.is_inside(copy.path) or view.is_inside(asks) else f"{copy.path} lies outside of the environment"
 
 
 def why(view: View, verdict: Verdict, need: Need | None, owner: Owner | None, changed: FileFault | None) -> str:

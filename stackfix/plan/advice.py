@@ -6,11 +6,13 @@ A library of symbol aliases through LD_PRELOAD is never among it: it lets a prog
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
 from stackfix.diagnose.finding_records import Finding
+from stackfix.diagnose.homes import home_at
 from stackfix.diagnose.missing_activated import how_to_activate
 from stackfix.diagnose.situation import View
 from stackfix.plan.advice_fallbacks import fallbacks
@@ -54,7 +56,7 @@ def advise(view: View, findings: Iterable[Finding], programs: Sequence[Program] 
         said = summary_of(view, finding)
         if len(kept) < len(lines) and instead[key_of(finding)]:
             said = f"{said}. {instead[key_of(finding)]}"
-        commands = dict.fromkeys((*specific(view, finding), *(
+        commands = dict.fromkeys((*at_home(view, finding), *specific(view, finding), *(
             each for line in kept for each in by_programs(view, line, programs))))
         if commands or said != finding.summary or (finding.cure and len(kept) == len(lines)):
             yield action(said, finding, "\n".join(commands) or None)
@@ -69,6 +71,13 @@ def activate_anew(view: View, findings: Sequence[Finding]) -> Iterator[Action]:
         yield Action(id="advice", kind="advice", cures=codes, steps=(), changes=(), command=how_to_activate(view),
                      summary="Activate the environment anew: what an earlier repair has written into its scripts cures "
                              f"{', '.join(dict.fromkeys(codes))}")
+
+
+def at_home(view: View, finding: Finding) -> Iterator[str]:
+    """A repair of the other environment that the file at fault lies in: the base, one that a .pth file names."""
+    home = home_at(view, finding.culprit.path or "")
+    if home is not None and not finding.repairable:
+        yield shlex.join(("stackfix", "repair", "--prefix", home.prefix))
 
 
 def specific(view: View, finding: Finding) -> Iterator[str]:
