@@ -72,7 +72,9 @@ def test_each_line_asks_those_whom_it_concerns(tmp_path: Path) -> None:
     ("numpy=1.26.4=py311_0", "==1.26.4", "py311_0"), ("numpy 1.26.4", "==1.26.4", None),
     ("numpy 1.26.*", "==1.26.*", None), ("numpy >=1.26, <2", ">=1.26,<2", None), ("numpy !=1.25.*", "!=1.25.*", None),
     ("numpy >= 1.26", ">=1.26", None), ("numpy ~=1.26", "~=1.26", None), ("numpy 1.26|1.27", None, None),
-    ("numpy=*=py311*", "", "py311*"), ("numpy[version='>=1.26,<2', build='py311*']", ">=1.26,<2", "py311*"),
+    ("numpy=*=py311*", "", "py311*"),
+    ("numpy=1.26.*=py311*", "==1.26.*", "py311*"),
+    ("numpy[version='>=1.26,<2', build='py311*']", ">=1.26,<2", "py311*"),
     ("numpy * py311_0", "", "py311_0"), ("numpy >=1!1.26", ">=1!1.26", None), ("numpy 1.26_odd", None, None),
 ])
 def test_a_matchspec_is_taken_apart(text: str, specifier: str | None, build: str | None) -> None:

@@ -26,7 +26,6 @@ class Dependency:
     text: str                       # as it is written
     name: str                       # lower case
     version: str | None             # ">=1.2,<2", "=1.2", "1.2"; None: any
-    exact: bool                     # a bare version that is meant to the last digit (`numpy=1.26.4=py311_0`)
     build: str | None
     channel: str | None
 
@@ -53,7 +52,7 @@ def parse_dependency(text: str, where: str) -> Dependency:
         if allowed.fullmatch(part) is None:
             raise BadInput(where, f"is no dependency: {stated[:80]!r}", "write it as `numpy>=1.26` or `numpy=1.26.4`")
     return Dependency(
-        text=stated, name=found["name"].lower(), version=version or None, exact=exact is not None,
+        text=stated, name=found["name"].lower(), version=version or None,
         build=build or None, channel=channel or None)
 
 
@@ -95,7 +94,7 @@ def pip_specifier(one: Dependency) -> str | None:
         return ""
     if "|" in one.version or "(" in one.version:
         return None
-    clauses = [pip_clause(part.strip(), exact=one.exact) for part in one.version.split(",")]
+    clauses = [pip_clause(part.strip()) for part in one.version.split(",")]
     known = [clause for clause in clauses if clause is not None]
     try:
         SpecifierSet(",".join(known))
@@ -104,7 +103,7 @@ def pip_specifier(one: Dependency) -> str | None:
     return ",".join(clause for clause in known if clause) if len(known) == len(clauses) else None
 
 
-def pip_clause(text: str, *, exact: bool) -> str | None:
+def pip_clause(text: str) -> str | None:
     """One clause; "" for any version, None for what is none."""
     found = CLAUSE.fullmatch(text)
     if found is None:
@@ -115,7 +114,7 @@ def pip_clause(text: str, *, exact: bool) -> str | None:
     if not version:
         return "" if starred else None
     if operator is None:
-        return f"=={version}.*" if starred and not exact else f"=={version}"
+        return f"=={version}.*" if starred else f"=={version}"
     if operator == "=":
         return f"=={version}.*"
     if operator in {"==", "!="}:

@@ -49,13 +49,17 @@ def option(asked: Asked) -> str:
     """The option as it was given, or the requirement and its place."""
     if asked.flag.startswith("--") or not asked.value:
         return f"{asked.flag} {asked.value}".strip()
-    what = NAMES.get(asked.kind, "")
-    return f"{what}{asked.value} ({asked.flag})"
+    return f"{_named(asked, asked.value)} ({asked.flag})"
+
+
+def _named(asked: Asked, value: str) -> str:
+    """`CUDA 12.1`, `Python 3.11`, `the CPU`: what stands in a file without its option."""
+    return "the CPU" if asked.kind == "cuda" and value == query.CPU else f"{NAMES.get(asked.kind, '')}{value}"
 
 
 def _in_place(asked: Asked, value: str) -> str:
     if not asked.flag.startswith("--"):
-        return f"{NAMES.get(asked.kind, '')}{value} in place of {option(asked)}"
+        return f"{_named(asked, value)} in place of {option(asked)}"
     return f"{asked.flag} {value} in place of {asked.value}"
 
 
