@@ -177,7 +177,8 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
         torch = f"torch {first.stack.text}"
         chain = [replace(cause, text=cause.text.replace("{torch}", torch)) for cause in told[0].chain]
         likewise = dict.fromkeys(one.stack.text for one in refusals[1:] if one.stack.text != first.stack.text)
-        if len(likewise) + 1 == len(set(order)):
+        same = all(any(reason.chain == told[0].chain for reason in one.reasons) for one in refusals)
+        if same and not any("{torch}" in cause.text for cause in told[0].chain):
             likewise = {}               # it has nothing to do with torch
         yield from _with_others(chain, versions_text(list(likewise), order))
         return
