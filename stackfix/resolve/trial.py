@@ -12,6 +12,7 @@ from stackfix.resolve.records import StackRequest
 from stackfix.resolve.solve import Failure, Solved, Solver
 
 SECONDS = 6.0           # of computing, after which an explanation does with what it has: it hangs on no other load
+LEAST = 8               # that are solved however long they take: most requests ask less, and their answer is always one
 
 
 class Trials:
@@ -19,15 +20,16 @@ class Trials:
 
     def __init__(
         self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int, seconds: float = SECONDS,
+        least: int = LEAST,
     ) -> None:
         self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
         self.unreached = False
-        self._until = process_time() + seconds
+        self._until, self._least = process_time() + seconds, least
         self._known: dict[StackRequest, Solved | Failure | None] = {}
 
     @property
     def spent(self) -> bool:
-        return self._left <= 0 or process_time() > self._until
+        return self._left <= 0 or (len(self._known) >= self._least and process_time() > self._until)
 
     def solve(self, request: StackRequest) -> Solved | Failure | None:
         """The answer to a request; None where none was found out (bound hit, out of reach, only a build could tell)."""
