@@ -164,6 +164,7 @@ def test_three_inputs_merge_into_both_sides(world: World, say: Say) -> None:
     conda = {pin.name: pin.version for pin in environment.conda}
     assert conda["pytorch"] == "2.3.1"
     assert {"cmake", "jinja2", "pip"} <= conda.keys()
+    assert (conda["pytorch-cuda"], conda["cudnn"].split(".")[0]) == ("12.1", "8")
     assert (conda["numpy"].split(".")[0], conda["idna"]) == ("1", "3.6")
     assert conda["filelock"].split(".")[:2] < ["3", "13"]
     assert [channel.rpartition("/")[2] for channel in environment.channels] == ["pytorch", "nvidia", "conda-forge"]
@@ -171,6 +172,7 @@ def test_three_inputs_merge_into_both_sides(world: World, say: Say) -> None:
     assert "filelock==3.12.0 " in text
     assert "idna==3.6 " in text
     assert "numpy==1.26.4 " in text
+    assert "nvidia-cudnn-cu12==8.9.2.26 " in text
     assert "cmake" not in text
     assert "--overwrite" not in text
     assert say("lock", "--check").status == 0
