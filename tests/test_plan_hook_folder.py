@@ -38,7 +38,7 @@ def command(bench: Bench) -> str:
         pytest.skip("nothing can be mounted here")
     said = bench.say("repair", "--dry-run", "--json", start=start)
     printed: str = said.json["refused"]["command"]
-    assert f"\n{printed}\n" in bench.say("repair", "--dry-run", start=start).stdout
+    assert f"\n{printed}\n" in bench.say("repair", "--dry-run", "-v", start=start).stdout
     return printed
 
 
