@@ -66,6 +66,8 @@ def test_another_tools_lock() -> None:
         (f"a==1 \\\n    # no\n    --hash=sha256:{A}", 2, "a continued line ends"),
         (f"a==1 \\\n\n    --hash=sha256:{A}", 2, "a continued line ends"),
         (f"a==1 --hash=sha256:{A}\nb==1 --hash=sha256:{A}\nA==2 --hash=sha256:{A}", 3, "a is locked on line 1 already"),
+        (f"a @ https://h/${{HF_TOKEN}}/a-1-py3-none-any.whl --hash=sha256:{A}", 1, "a variable of the environment"),
+        (f"a==1 \\\n    ; os_name == '${{X}}' --hash=sha256:{A}", 1, "a variable of the environment"),
         ("x" * 5000 + f"==1 --hash=sha256:{A}", 1, "is not `name==version`"),
         (f"a==1 b==2 --hash=sha256:{A}", 1, "is not `name==version`"),
     ],

@@ -48,6 +48,13 @@ def test_a_line() -> None:
     assert requirement_line(WHEEL, "file:///w/f.whl") == f"flash-attn @ file:///w/f.whl --hash=sha256:{A}\n"
 
 
+def test_no_address_asks_an_installer_for_a_variable() -> None:
+    """A mirror's page can name a file so, too."""
+    for url in ("https://h/${HF_TOKEN}/f.whl", "https://h/$%7BHF_TOKEN}/f.whl"):
+        assert "$" not in requirement_line(WHEEL, url)
+    assert requirement_line(WHEEL, "https://h/$a/f.whl").startswith("flash-attn @ https://h/%24a/f.whl ")
+
+
 def test_a_replaced_address_is_in_the_text_alone() -> None:
     command, = plan_commands((FIRST,), UV, environ={}, replaced={"flash-attn": "file:///w/f.whl"})
     assert command.text is not None

@@ -98,6 +98,8 @@ def test_a_lock_for_other_environments(head: str) -> None:
          "is missing"),
         (document(f'name = "a"\narchive = {{ url = "h x", hashes = {{ sha256 = "{A}" }} }}'), "archive url",
          "is not an address"),
+        (document(f'name = "a"\narchive = {{ url = "https://h/${{TOKEN}}/x.whl", hashes = {{ sha256 = "{A}" }} }}'),
+         "archive url", "a variable of the environment"),
         (document('name = "a"\narchive = { url = "https://h/x.whl", hashes = {} }'), "archive hashes", "no sha256"),
         (document(f'name = "a"\nversion = "1"\nmarker = "\'x\' in extras"\n{wheel()}'), "(a)", "extras or dependency"),
         (document(f'name = "a"\nversion = "1"\nmarker = "nonsense"\n{wheel()}'), "(a)", "is not a marker"),

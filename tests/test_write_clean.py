@@ -20,7 +20,7 @@ from stackfix.write.clean import comment_text, locked_url, one_line
         ("https://h/a.whl?x=1", "https://h/a.whl?x=1"),
         ("https://h/a.whl?x=1&X-Amz-Signature=abc", "https://h/a.whl"),
         ("https://h/a.whl?token=abc", "https://h/a.whl"),
-        ("https://h/${HOME}/a.whl", "https://h/$%7BHOME%7D/a.whl"),
+        ("https://h/${HOME}/a.whl", "https://h/%24%7BHOME%7D/a.whl"),
         ("https://h/a\\\n.whl", "https://h/a%5C.whl"),
     ],
 )

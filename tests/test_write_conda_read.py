@@ -170,6 +170,7 @@ def test_a_package_of_several_categories_is_one() -> None:
     (("- a",), 8, "a package is no mapping"),
     ((entry(manager="pip", name="../../x", url="https://f.example/x.whl"),), 8, "is no name of a package"),
     ((entry(manager="pip", url="'https://f.example/x y.whl'"),), 13, "is no address of a file"),
+    ((entry(manager="pip", url="https://f.example/${HF_TOKEN}/x.whl"),), 13, "a variable of the environment"),
     ((entry(manager="pip", url="git+ssh://f.example/x"),), 13, "is no address of a file"),
 ])
 def test_a_conda_lock_that_nobody_should_trust_is_one_error_about_its_line(
@@ -201,6 +202,8 @@ def test_a_conda_lock_that_nobody_should_trust_is_one_error_about_its_line(
     (f"# platform: linux-aarch64\n@EXPLICIT\n{A}#{MD5}\n", "is for linux-64, the file for linux-aarch64"),
     (f"@EXPLICIT\n{A}#{MD5}\nnumpy\n", "numpy is no address of a conda package"),
     (f"@EXPLICIT\n{A}\n# pip x @ https://f.example/x.whl#sha256=abc\n", "abc is no sha256"),
+    (f"@EXPLICIT\n{A}\n# pip x @ https://f.example/${{T}}/x.whl#sha256={SHA}\n", "a variable of the environment"),
+    (f"dependencies:\n- pip:\n  - x @ https://f.example/${{T}}/x.whl#sha256={SHA}\n", "a variable of the environment"),
     (f"@EXPLICIT\n{A}\n# pip x @ file.whl\n", "is no address of a file"),
 ])
 def test_other_files_that_are_no_locks_are_refused(text: str, reason: str) -> None:
@@ -251,6 +254,16 @@ def test_a_pixi_lock_that_contradicts_itself_is_refused(old: str, new: str, reas
         parse_conda_file(text, "it")
     assert reason in refused.value.reason
     assert re.fullmatch(r"it line \d+", refused.value.thing)
+
+
+def test_a_pixi_lock_cannot_ask_for_variables() -> None:
+    text = PIXI.replace(f"- conda: {A}\npackages:\n- conda: {A}\n",
+                        "- pypi: URL\npackages:\n- pypi: URL\n  name: x\n  version: '1'\n")
+    (environment,) = parse_conda_file(text.replace("URL", "https://f.example/$T/x.whl"), "it").environments
+    assert [pin.url for pin in environment.pip] == ["https://f.example/$T/x.whl"]
+    with pytest.raises(BadInput, match="a variable of the environment") as refused:
+        parse_conda_file(text.replace("URL", "https://f.example/${T}/x.whl"), "it")
+    assert refused.value.thing == "it line 12"
 
 
 def test_every_cut_and_every_changed_byte_is_read_or_refused() -> None:

@@ -15,6 +15,8 @@ LONGEST = 4096                  # characters of a pin without its hashes
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 URL = re.compile(r"[a-z]+://[^\s;\\]+")
+VARIABLE = "${"
+FILLED_IN = "pip and uv would fill it in, for whoever serves the file: lock again, or write `$` as %24"
 SHA256 = re.compile(r"[0-9a-f]{64}")
 SECOND_STEP = re.compile(r"requirements-flash-attn[A-Za-z0-9_-]*\.txt")
 NAMED = re.compile(r"\bextras?\b|\bdependency_groups\b")
@@ -100,6 +102,8 @@ def parse_entry(line: LogicalLine, name: str) -> Entry:
     if match is None:
         raise BadInput(where, f"is not `name==version` or `name @ URL`: {pin[:80]!r}",
                        "only a lock with every requirement pinned and hashed can be installed")
+    if VARIABLE in pin:
+        raise BadInput(where, f"{match['name']} asks for a variable of the environment with {VARIABLE!r}", FILLED_IN)
     digests = []
     for option in options:
         digest = HASH.fullmatch(option)

@@ -59,7 +59,8 @@ def text_of(step: Step, installer: Installer, replaced: Mapping[str, str]) -> st
 def requirement_line(entry: Entry, url: str | None) -> str:
     """One pin with its hashes on one line."""
     extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
-    pin = f"{entry.name}{extras} @ {url}" if url else f"{entry.name}{extras}=={entry.version}"
+    address = url.replace("$", "%24") if url else None      # pip and uv fill in `${NAME}`
+    pin = f"{entry.name}{extras} @ {address}" if address else f"{entry.name}{extras}=={entry.version}"
     marker = f" ; {entry.marker}" if entry.marker else ""
     return f"{pin}{marker} {' '.join(f'--hash=sha256:{digest}' for digest in entry.sha256)}\n"
 

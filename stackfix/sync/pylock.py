@@ -12,7 +12,7 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from stackfix.errors import BadInput
 from stackfix.sync.errors import LockDoesNotFit
-from stackfix.sync.parse import NAMED, SECOND_STEP, SHA256, URL, VERSION
+from stackfix.sync.parse import FILLED_IN, NAMED, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
 from stackfix.sync.records import Interpreter
 from stackfix.write.records import Entry
 
@@ -109,6 +109,8 @@ def url_of(file: Mapping[str, Any], where: str) -> str:
     url: str = expect(file.get("url"), str, f"{where} url")
     if URL.fullmatch(url) is None:
         raise BadInput(f"{where} url", f"is not an address: {url[:80]!r}")
+    if VARIABLE in url:
+        raise BadInput(f"{where} url", f"asks for a variable of the environment with {VARIABLE!r}", FILLED_IN)
     return url
 
 

@@ -54,9 +54,9 @@ def locked_url(url: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     if parts.scheme not in {"http", "https"} or not host:
         raise BadInput(comment_text(url) or "a file without address", "only an http or https address can be locked")
-    # `{` is quoted too: installers replace `${NAME}` from the environment
-    path = quote(parts.path, safe="/%:@!$&'()*,;=~-._")
-    query = quote(parts.query, safe="%=&;:,/?@!$'()*~-._")
+    # without `$` and `{`: installers replace `${NAME}` from the environment
+    path = quote(parts.path, safe="/%:@!&'()*,;=~-._")
+    query = quote(parts.query, safe="%=&;:,/?@!'()*~-._")
     if any(SECRET_KEY.search(key) for key, _ in parse_qsl(parts.query, keep_blank_values=True)):
         query = ""
     return urlunsplit((parts.scheme, host, path, query, ""))

@@ -66,6 +66,9 @@ def file_address(url: str, source: Source, line: int) -> str:
         parts = urlsplit("")
     if parts.scheme not in SCHEMES or (parts.scheme != "file" and not parts.netloc) or any(c.isspace() for c in url):
         source.refuse(line, f"{without_credentials(url)} is no address of a file")
+    if "${" in url:
+        source.refuse(line, f"{without_credentials(url)} asks for a variable of the environment, which pip and uv "
+                            "would fill in for whoever serves the file")
     return url
 
 
