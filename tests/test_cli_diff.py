@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stackfix.conda.records import CondaTarget
+from stackfix.conda.records import Channel, CondaTarget
 from stackfix.write.conda_files import plan_conda
 from stackfix.write.files import plan_files
 from tests.cli_world import Say, settle
@@ -84,6 +85,31 @@ def test_what_changed_is_named_the_stack_first(say: Say, solved: CondaTarget) ->
     assert turned.out.splitlines()[-1] == f"+ zstd {by['zstd'].version} {by['zstd'].build} (conda)"
 
 
+def test_another_channel_is_told_beside_another_version(say: Say, solved: CondaTarget) -> None:
+    torch = next(record for record in solved.records if record.name == "pytorch")
+    moved = replace(torch, version="2.5.1", build="py3.11_cuda12.4_0", channel="https://channels.example/pytorch",
+                    file_name="pytorch-2.5.1-py3.11_cuda12.4_0.tar.bz2",
+                    url="https://channels.example/pytorch/linux-64/pytorch-2.5.1-py3.11_cuda12.4_0.tar.bz2")
+    other = Channel(name="pytorch", url=moved.channel)
+    write("a", replace(solved, channels=(other, *solved.channels),
+                       records=tuple(moved if one is torch else one for one in solved.records)), "conda-lock")
+    write("b", solved, "conda-lock")
+    said = say("diff", "a/conda-lock.yml", "b/conda-lock.yml")
+    assert said.out == (
+        f"~ pytorch 2.5.1 py3.11_cuda12.4_0 -> {torch.version} {torch.build} "
+        f"(conda; version, build, source: https://channels.example/pytorch -> {torch.channel})\n")
+    [target] = say("diff", "a/conda-lock.yml", "b/conda-lock.yml", "--json").json["targets"]
+    [change] = target["changes"]
+    assert change["kinds"] == ["version", "build", "source"]
+    # conda writes the channel with the platform's folder
+    Path("env/conda-meta").mkdir(parents=True)
+    Path("env/conda-meta/pytorch.json").write_text(json.dumps({
+        "name": "pytorch", "version": "2.0.0", "build": torch.build, "subdir": "linux-64",
+        "channel": f"{torch.channel}/linux-64"}))
+    lines = say("diff", "env", "b/conda-lock.yml").out.splitlines()
+    assert next(line for line in lines if line.startswith("~")).endswith(" (conda; version)")
+
+
 def test_names_of_conda_and_pip_are_joined(say: Say, solved: CondaTarget) -> None:
     write("a", solved, "conda-lock")
     wheels = [indexed("torch", "2.3.1", "https://files.example")]
@@ -142,6 +168,38 @@ def test_targets_are_paired_and_chosen(say: Say, solved: CondaTarget, stackfix_c
     refused = say("diff", "a/conda-lock.yml", "b/conda-lock.yml", "--platform", "linux-aarch64")
     assert refused.status == 2
     assert "--platform linux-aarch64: a/conda-lock.yml has no such target" in refused.err
+
+
+def test_an_environment_without_python_is_a_side(say: Say) -> None:
+    Path("tools/conda-meta").mkdir(parents=True)
+    Path("tools/conda-meta/zlib-1.3-0.json").write_text(
+        json.dumps({"name": "zlib", "version": "1.3", "build": "0", "subdir": "linux-64"}))
+    Path("none/conda-meta").mkdir(parents=True)
+    assert (said := say("diff", "tools", "none")).out == "- zlib 1.3 0 (conda)\n", said
+    assert say("diff", "tools", "none", "--json").json["targets"][0]["before"]["python"] is None
+
+
+def test_what_pip_left_in_an_earlier_python_is_not_there(say: Say) -> None:
+    Path("env/conda-meta").mkdir(parents=True)
+    Path("env/conda-meta/python-3.12.1-0.json").write_text(
+        json.dumps({"name": "python", "version": "3.12.1", "build": "0"}))
+    for minor in ("3.11", "3.12"):
+        folder = Path(f"env/lib/python{minor}/site-packages/mine_of_{minor.replace('.', '')}-1.dist-info")
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Name: mine_of_{minor.replace('.', '')}\nVersion: 1\n")
+    Path("none/conda-meta").mkdir(parents=True)
+    assert say("diff", "none", "env").out.splitlines() == ["+ python 3.12.1 0 (conda)", "+ mine-of-312 1 (pip)"]
+
+
+def test_fifos_are_not_waited_for(say: Say) -> None:
+    for name in ("a.yml", "a.toml", "a.txt"):
+        os.mkfifo(name)
+        said = say("diff", name, name)
+        assert (said.status, "is not a regular file" in said.err) == (2, True), said
+    Path("env/conda-meta").mkdir(parents=True)
+    os.mkfifo("env/conda-meta/x-1-0.json")
+    said = say("diff", "env", "env")
+    assert (said.status, "x-1-0.json: is no record of a package" in said.err) == (3, True), said
 
 
 @pytest.mark.parametrize(("text", "reason"), [

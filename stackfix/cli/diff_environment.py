@@ -31,7 +31,11 @@ def read_environment(prefix: Path) -> HeldTarget:
                      channel=one.channel, file_name=None, url=one.url, md5=one.md5, sha256=one.sha256,
                      noarch="python" if has_metadata(one.files) else None) for one in linked.values()]
     held: dict[str, Held] = {}
+    python = minor_of(linked["python"].version) if "python" in linked else (
+        minor_of(sites[0].parent.name.removeprefix("python")) if sites else None)
     for site in sites:
+        if minor_of(site.parent.name.removeprefix("python")) != python:
+            continue            # left of an earlier Python: this one does not see it
         for path in records_in(site):
             relative = str(path.relative_to(prefix))
             found = None if owned & {relative, f"{relative}/METADATA", f"{relative}/PKG-INFO"} else (
@@ -39,10 +43,14 @@ def read_environment(prefix: Path) -> HeldTarget:
             if found is not None:
                 held.setdefault(found.name, Held(name=found.name, key=key_of(found.name), manager="pip",
                                                  version=found.version, source=None))
-    python = linked["python"].version if "python" in linked else sites[0].parent.name.removeprefix("python")
     subdirs = {one.subdir for one in linked.values()} - {None, "noarch"}
-    return HeldTarget(python=".".join(python.split(".")[:2]), platform=next(iter(sorted(filter(None, subdirs))), None),
+    return HeldTarget(python=python, platform=next(iter(sorted(filter(None, subdirs))), None),
                       packages=(*conda_held(pins, key_book()), *held.values()))
+
+
+def minor_of(version: str) -> str:
+    """`3.13` of `3.13.2`, and of the `3.13t` of a build without the global lock."""
+    return ".".join(version.rstrip("t").split(".")[:2])
 
 
 def has_metadata(files: Iterable[str]) -> bool:

@@ -44,6 +44,8 @@ def conda_held(pins: Iterable[CondaPin], key: KeyOf) -> Iterator[Held]:
     for pin in pins:
         hashes = [*([f"sha256:{pin.sha256}"] if pin.sha256 else []), *([f"md5:{pin.md5}"] if pin.md5 else [])]
         source = without_credentials(pin.channel).rstrip("/") if pin.channel and "://" in pin.channel else None
+        if source is not None and pin.subdir:
+            source = source.removesuffix(f"/{pin.subdir}")      # conda's own records have the folder of the platform
         yield Held(name=pin.name, key=key(pin), manager="conda", version=pin.version, build=pin.build, source=source,
                    hashes=tuple(sorted(hashes)))
 

@@ -31,6 +31,9 @@ def read_side(text: str) -> tuple[str, tuple[HeldTarget, ...]]:
         return "environment", (read_environment(path),)
     if not exists:
         raise BadInput(text, "no such lockfile or environment")
+    if not path.is_file():
+        raise BadInput(text, "is not a regular file: a FIFO, a socket or a device is not read",
+                       "write it into a file, and name that")
     try:
         with path.open("rb"):
             pass

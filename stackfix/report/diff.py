@@ -45,11 +45,13 @@ def change_text(change: Changed) -> str:
         return f"{one.name} {told(one)} ({one.manager})" if one is not None else ""
     if before.manager != after.manager or before.name != after.name:
         return f"{before.name} {told(before)} ({before.manager}) -> {after.name} {told(after)} ({after.manager})"
+    source = f"source: {before.source} -> {after.source}"
     if change.kinds == ("source",):
-        return f"{after.name} {told(after)} ({after.manager}; source: {before.source} -> {after.source})"
+        return f"{after.name} {told(after)} ({after.manager}; {source})"
     if change.kinds == ("hash",):
         return f"{after.name} {told(after)} ({after.manager}; another file: the hash differs)"
-    return f"{after.name} {told(before)} -> {told(after)} ({after.manager}; {', '.join(change.kinds)})"
+    kinds = [source if kind == "source" else kind for kind in change.kinds]
+    return f"{after.name} {told(before)} -> {told(after)} ({after.manager}; {', '.join(kinds)})"
 
 
 def told(one: Held) -> str:

@@ -53,7 +53,7 @@ def read_conda_installed(prefix: Path, *, doubtful: frozenset[str] = frozenset()
 def read_record(path: Path) -> CondaInstalled | None:
     """One record; None for what is none."""
     try:
-        if path.stat().st_size > LARGEST:
+        if not path.is_file() or path.stat().st_size > LARGEST:       # a FIFO would be waited for
             return None
         stated: Any = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

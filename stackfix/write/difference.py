@@ -112,14 +112,14 @@ def kinds_of(one: Held, other: Held) -> tuple[str, ...]:
     """In what two packages of one key differ; nothing where neither says anything else than the other."""
     if one.manager != other.manager:
         return ("manager", *(() if is_one_version(one.version, other.version) else ("version",)))
-    if not is_one_version(one.version, other.version):
-        return ("version",)
-    kinds = []
+    kinds = [] if is_one_version(one.version, other.version) else ["version"]
     if differ(one.build, other.build) or differ(*(local(side.version) for side in (one, other))):
         kinds.append("build")
-    if one.name != other.name or differ(one.source, other.source):
+    # of pip it is the file's address, another for each version; of conda the channel, and each has an ABI of its own
+    may_say = one.manager == "conda" or "version" not in kinds
+    if one.name != other.name or (may_say and differ(one.source, other.source)):
         kinds.append("source")
-    if "build" not in kinds and is_other_file(one, other):
+    if kinds in ([], ["source"]) and is_other_file(one, other):
         kinds.append("hash")
     return tuple(kinds)
 
