@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,11 @@ def test_a_release_of_python_is_the_one_that_is_asked_for(world: World, say: Say
     said = say("lock", "-r", "environment.yml", "--no-flash-attn", *CONDA)
     assert said.status == 0, said
     assert locked()["python"] == "3.11.8"
+
+
+def test_what_bundled_records_lack_is_not_said_of_the_channels(world: World, say: Say) -> None:
+    said = say(*asked("pytorch=2.3.0=*cuda99*"), *CONDA)
+    assert said.status == 1, said
+    line = next(line for line in said.err.splitlines() if "no package of conda-forge, pytorch, nvidia is" in line)
+    day = r"as bundled on \d{4}-\d\d-\d\d"
+    assert re.search(rf"\({day}, with holes: no channel was asked\) \[records of pytorch in .*, {day}\]", line), line

@@ -60,6 +60,11 @@ def searched(channels: Channels) -> tuple[Channel, ...]:
     return tuple(dict.fromkeys((*channels.channels, *extra)))
 
 
+def bundled(channels: Channels) -> str:
+    """`, as bundled on 2026-11-29`, where not the channels were asked but the records that come with stackfix."""
+    return f", as bundled on {channels.snapshot.date}" if channels.snapshot is not None else ""
+
+
 def builds_of(channels: Channels, channel: Channel, platform: str) -> tuple[CondaTorch, ...]:
     """The torch builds of one channel, each record read once: a search asks for them again and again."""
     known = _READ.setdefault(channels, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from stackfix.conda.candidates import Choice
+from stackfix.conda.candidates import Choice, bundled
 from stackfix.conda.layouts_records import Lacking, Plan, Scene, Wish
 from stackfix.conda.like_pip import favoured, like_pip, nearest_cuda
 from stackfix.conda.own_lines import own_wishes
@@ -141,7 +141,8 @@ def _flash_lacking(scene: Scene, choice: Choice) -> Lacking | None:
     known = ", ".join(sorted({record.version for record in records}))
     have = f"they have {known}" if known else "they have none"
     text = f"flash-attn {scene.flash_attn} is in none of the channels {_channels_text(choice.channels)}: {have}"
-    return Lacking(layout="native", kind="flash-attn", text=text, source="records of flash-attn", asks=asks)
+    return Lacking(layout="native", kind="flash-attn", text=text,
+                   source=f"records of flash-attn{bundled(scene.channels)}", asks=asks)
 
 
 def _channels_text(channels: tuple[Channel, ...]) -> str:

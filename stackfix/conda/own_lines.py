@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from packaging.version import Version
 
 from stackfix.conda.bounds import spec_name
-from stackfix.conda.candidates import searched
+from stackfix.conda.candidates import bundled, searched
 from stackfix.conda.layouts_records import Lacking, Plan, Scene, Wish
 from stackfix.conda.matching import admits, admits_version
 from stackfix.conda.records import Channels, CondaRecord, Spec
@@ -50,9 +50,11 @@ def absent(channels: Channels, question: Question, platform: str) -> Lacking | N
         if any(admits(line.text, record) is not False for record in records):
             continue
         names = ", ".join(channel.name for channel in places)
-        text = f"no package of {names} is {line.text}{_nearest(line.text, records)}"
+        dated = bundled(channels)
+        holes = f" ({dated.removeprefix(', ')}, with holes: no channel was asked)" if dated else ""
+        text = f"no package of {names} is {line.text}{_nearest(line.text, records)}{holes}"
         return Lacking(layout=question.request.layout or "native", kind="conda-line", text=text,
-                       source=f"records of {spec_name(line.text)} in {names}", asks=question.line_asks(line))
+                       source=f"records of {spec_name(line.text)} in {names}{dated}", asks=question.line_asks(line))
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from stackfix.conda.candidates import Choice, choices, searched
+from stackfix.conda.candidates import Choice, bundled, choices, searched
 from stackfix.conda.driverless import driverless
 from stackfix.conda.layouts import mixed_plan, plans_for
 from stackfix.conda.layouts_records import Lacking, Plan, Scene
@@ -91,7 +91,7 @@ class CondaPartner:
                 return Lacking(
                     layout=question.request.layout or self._layouts[0], kind="python",
                     text=f"no Python {target.python} for {target.platform} is in {names}",
-                    source=f"records of python in {names}", asks=question.python_ask(target.python))
+                    source=f"records of python in {names}{bundled(channels)}", asks=question.python_ask(target.python))
         return None
 
     def hold(self, solved: Solved, evidence: Evidence, flash: FlashAttn) -> tuple[CondaTarget, ...] | Refusal:
@@ -205,4 +205,5 @@ def no_build(channels: Channels, layout: str, target: Target, cuda: str, asks: t
     """That the channels have no build of the release for the target and this major of CUDA."""
     names = ", ".join(channel.name for channel in searched(channels))
     text = f"{{torch}} has no build for Python {target.python} on {target.platform} and {cuda_words(cuda)} in {names}"
-    return Lacking(layout=layout, kind="build", text=text, source=f"records of pytorch in {names}", asks=asks)
+    return Lacking(layout=layout, kind="build", text=text, source=f"records of pytorch in {names}{bundled(channels)}",
+                   asks=asks)

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from stackfix.conda.bounds import Line, lines_for, spec_name
 from stackfix.conda.builds import PYTORCH
-from stackfix.conda.candidates import Choice, builds_of
+from stackfix.conda.candidates import Choice, builds_of, bundled
 from stackfix.conda.layouts_records import Plan, Scene, Wish
 from stackfix.conda.matching import admits, admits_version
 from stackfix.conda.records import CondaCause, CondaConflict, CondaRecord
@@ -27,7 +27,7 @@ def plain_conflict(scene: Scene, plan: Plan) -> CondaConflict | None:
         records = scene.channels.records(plan.channels, scene.target.platform, name)
         fitting = [record for record in records if admits(wish.spec.text, record) is not False]
         if not fitting:
-            return _no_such(plan, wish, records)
+            return _no_such(scene, plan, wish, records)
         if plan.choice is None or name == "python":
             continue
         lines = [] if name in TORCH_NAMES else [
@@ -75,13 +75,13 @@ def _excluded_by_torch(
     return CondaConflict(causes=causes, raw="\n".join(one.text for one in causes))
 
 
-def _no_such(plan: Plan, wish: Wish, records: tuple[CondaRecord, ...]) -> CondaConflict:
+def _no_such(scene: Scene, plan: Plan, wish: Wish, records: tuple[CondaRecord, ...]) -> CondaConflict:
     """That no version is what is asked for, with those there are."""
     text = (f"no channel that was asked has {wish.spec.text}: they have {_versions(records)}" if records
             else f"no channel that was asked has a package {spec_name(wish.spec.text)}")
     causes = (
         CondaCause(text=f"{wish.spec.text} is asked for", spec=wish.spec, source=wish.spec.origin),
-        CondaCause(text=text, source=_names(plan)),
+        CondaCause(text=text, source=f"{_names(plan)}{bundled(scene.channels)}"),
     )
     return CondaConflict(causes=causes, raw=text)
 
