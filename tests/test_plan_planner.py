@@ -41,6 +41,15 @@ def tree(folder: Path) -> dict[str, tuple[object, ...]]:
 # --- the means, one after the other ---
 
 
+def test_what_an_installation_brings_is_then_loaded_first(tmp_path: Path) -> None:
+    """Neither cures alone: no good copy is there before the installation, and another one wins after it."""
+    world = whole(install_torch(World(tmp_path / "machine"), "2.3.1", nvjitlink="12.0.140"))
+    world.library(f"/opt/old/{SONAME}", nvjitlink("12.0.140")).environ(LD_LIBRARY_PATH="/opt/old")
+    plan = plan_of(world, shelf_for(world).put("nvidia-nvjitlink-cu12", "12.1.105"))
+    assert (kinds(plan), plan.left) == (("preload-hook", "install"), ())
+    assert sorted(cured(plan)) == ["SF101", "SF201"]
+
+
 def test_the_hook_is_the_smallest_cure_of_a_bad_path(shadowed: World) -> None:
     plan = plan_of(shadowed)
     assert (kinds(plan), cured(plan), plan.left) == (("preload-hook",), ["SF101"], ())

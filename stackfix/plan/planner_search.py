@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stackfix.diagnose.finding_records import Finding
 from stackfix.plan.effect_records import Effect
 from stackfix.plan.install_choice import Choices
-from stackfix.plan.names import Key, key_of
+from stackfix.plan.names import Key, in_fixed_order, key_of
 from stackfix.plan.records import RANKS, Unreached
 from stackfix.plan.rules import Means, Refusals, candidates
 from stackfix.plan.simulate import Simulation
@@ -48,13 +48,26 @@ class Search:
         """An effect that cures what can be cured, and makes nothing new.
 
         All findings are tried with the smaller means before any is with a larger one: what cures one may cure others.
+        What is left is tried again in the environment as it would be then: an installation may bring the copy that a
+        hook can load.
         """
-        effect, findings = Effect(), list(findings)
+        effect = self.swept(Effect(), list(findings))
+        while effect:
+            before = effect
+            again = self.simulation.outcome(effect).plain
+            effect = self.swept(effect, [each for each in in_fixed_order(again.values())
+                                         if each.repairable and key_of(each) in self.simulation.before])
+            if effect == before:
+                break
+        return self.pruned(effect)
+
+    def swept(self, effect: Effect, findings: list[Finding]) -> Effect:
+        """The effect joined with what cures these findings, the smallest means for all of them first."""
         for largest in RANKS[1:]:
             for finding in findings:
                 if not self.is_cured(effect, finding):
                     effect = self.attempt(effect, finding, DEPTH, largest) or effect
-        return self.pruned(effect)
+        return effect
 
     def attempt(self, effect: Effect, finding: Finding, depth: int, largest: str = RANKS[-1]) -> Effect | None:
         """The effect joined with the smallest that cures a finding, and with what that uncovers in turn.
