@@ -215,6 +215,17 @@ def test_what_is_no_lockfile_is_one_error(text: str, reason: str, say: Say) -> N
     assert reason in said.err
 
 
+def test_numbers_that_no_version_has_are_no_traceback(say: Say) -> None:
+    for name, number in (("one", "1" * 5001), ("two", "2" * 5001)):
+        Path(f"{name}.yml").write_text(f"dependencies:\n- pip:\n  - a=={number}\n")
+    assert say("diff", "one.yml", "one.yml").status == 0
+    said = say("diff", "one.yml", "two.yml")
+    assert (said.status, said.out.endswith(" (pip; version)\n")) == (1, True), said
+    Path("one.toml").write_text(f"a = {'1' * 5001}\n")
+    said = say("diff", "one.toml", "one.yml")
+    assert (said.status, "one.toml: is not TOML" in said.err) == (2, True), said
+
+
 def test_sides_that_are_not_there(say: Say) -> None:
     write_pip("a")
     Path("empty").mkdir()

@@ -70,6 +70,10 @@ def test_a_lock_for_other_environments(head: str) -> None:
     [
         ("[[", "pylock.toml", "is not TOML"),
         ("a = " + "[" * 3000, "pylock.toml", "is not TOML"),
+        (f"a = {'1' * 5001}", "pylock.toml", "is not TOML"),
+        (HEAD + f"requires-python = '>={'1' * 5001}'\npackages = []", "requires-python", "is not a specifier"),
+        (HEAD + f"environments = [\"python_version > '{'1' * 5001}'\"]\npackages = []", "environments",
+         "is not a marker"),
         ("", "pylock.toml", "lock-version None is not 1.x"),
         ('lock-version = "2.0"', "pylock.toml", "lock-version '2.0' is not 1.x"),
         (HEAD, "packages", "is missing, not list"),

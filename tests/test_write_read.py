@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stackfix.errors import BadInput
 from stackfix.write import read as module
 from stackfix.write.files import plan_files, write_files
+from stackfix.write.foreign import pylock_is_ours
 from stackfix.write.read import read_kept_pins, requirements_pins, wheel_version
 from tests.lock_samples import COMMAND, NOWHERE, index_file, lock_of, package, sample_packages, target_lock
 
@@ -122,3 +123,9 @@ def test_pins_of_an_sdist(tmp_path: Path) -> None:
 def test_a_pylock_that_is_no_toml_pins_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "pylock.toml").write_bytes(content)
     assert read_kept_pins(tmp_path, None) == ()
+
+
+def test_a_number_that_nobody_writes_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pylock.toml").write_text(f"a = {'1' * 5001}\n")
+    assert read_kept_pins(tmp_path, None) == ()
+    assert not pylock_is_ours(f"a = {'1' * 5001}\n")

@@ -128,5 +128,5 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadInput(f"{path} line {line}", "is not UTF-8 text", "TOML is UTF-8") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:       # TOMLDecodeError, or a number that int() refuses
         raise BadInput(str(path), f"is not TOML: {error}") from error

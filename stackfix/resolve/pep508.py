@@ -12,7 +12,7 @@ from functools import cache
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 ANY = SpecifierSet()
 _EXTRA_TEST = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
@@ -24,7 +24,7 @@ def parse_version(text: str) -> Version | None:
     """The version, or None where the text is none (such a file is never a candidate)."""
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:      # InvalidVersion, or a number that int() refuses
         return None
 
 

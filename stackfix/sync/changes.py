@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion
+from packaging.specifiers import SpecifierSet
 
 from stackfix.sync.pylock import marker_holds
 from stackfix.sync.records import Change, Installed, Interpreter, Step
@@ -45,7 +44,7 @@ def is_met(entry: Entry, installed: Installed, installer: str) -> bool:
         return False
     try:
         return SpecifierSet(f"=={version}").contains(installed.version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:      # InvalidSpecifier, InvalidVersion, or a number that int() refuses
         return installed.version == version
 
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from stackfix.errors import BadInput
@@ -31,7 +31,7 @@ def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[
     """
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:       # TOMLDecodeError, or a number that int() refuses
         raise BadInput(name, f"is not TOML: {error}") from error
     if not str(document.get("lock-version", "")).startswith("1."):
         raise BadInput(name, f"lock-version {document.get('lock-version')!r} is not 1.x",
@@ -128,7 +128,7 @@ def python_fits(requires: str, name: str, interpreter: Interpreter) -> bool:
     """Whether the interpreter's version is in `requires`."""
     try:
         return SpecifierSet(requires).contains(dict(interpreter.markers)["python_full_version"], prereleases=True)
-    except InvalidSpecifier as error:
+    except ValueError as error:         # InvalidSpecifier, or a number that int() refuses
         raise BadInput(f"{name} requires-python", f"is not a specifier: {requires[:80]!r}") from error
 
 
@@ -139,7 +139,7 @@ def marker_holds(text: str, where: str, interpreter: Interpreter) -> bool:
                        "install it with `uv pip install -r`, naming them")
     try:
         return Marker(text).evaluate(dict(interpreter.markers))
-    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
+    except (ValueError, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:    # also int()'s own
         raise BadInput(where, f"is not a marker: {text[:80]!r}") from error
 
 

@@ -140,13 +140,13 @@ def differ(one: str | None, other: str | None) -> bool:
 
 def is_one_version(one: str | None, other: str | None) -> bool:
     """Whether the versions are one release, local parts aside; also where a side does not say its version."""
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     if one is None or other is None or one == other:
         return True
     try:
         return Version(Version(one).public) == Version(Version(other).public)
-    except InvalidVersion:
+    except ValueError:      # InvalidVersion, or a number that int() refuses
         return False
 
 

@@ -48,5 +48,5 @@ def pylock_is_ours(text: str) -> bool:
     """Whether `created-by` is stackfix."""
     try:
         return tomllib.loads(text).get("created-by") == "stackfix"
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):      # TOMLDecodeError, or a number that int() refuses
         return False

@@ -91,7 +91,7 @@ def read_toml(path: Path) -> dict[str, object]:
     """The parsed file; empty where it is no TOML, which `lock` does not overwrite unasked."""
     try:
         return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):      # TOMLDecodeError, or a number that int() refuses
         return {}
 
 
