@@ -138,7 +138,7 @@ def placed_paths(package: Unpacked, python: str | None) -> list[str]:
 def is_whole(package: Unpacked, info: Mapping[str, str]) -> bool:
     """Whether an unpacked package still has the bytes that it had: environments share its files by hard links.
 
-    `info`: sha256 of its files below info/ when it was unpacked. A package without paths.json cannot tell.
+    `info`: what info_digests() gave when it was unpacked. A package without paths.json cannot tell.
     """
     if info != info_digests(package.folder) or "paths.json" not in info:
         return False
@@ -160,8 +160,22 @@ def is_as_stated(path: Path, row: Mapping[str, Any]) -> bool:
 
 
 def info_digests(folder: Path) -> dict[str, str]:
-    """sha256 of those files below info/ by which a package is linked."""
-    return {name: digest_of(folder / "info" / name) for name in INFO if (folder / "info" / name).is_file()}
+    """sha256 of those files below info/ by which a package is linked, and of those that paths.json has no hash of."""
+    found = {name: digest_of(folder / "info" / name) for name in INFO if (folder / "info" / name).is_file()}
+    return {**found, **(dict(unhashed(folder)) if "paths.json" in found else {})}
+
+
+def unhashed(folder: Path) -> Iterator[tuple[str, str]]:
+    """(path, sha256 or target) of files that paths.json has no sha256 of, as older builders left them."""
+    rows: Any = json.loads((folder / "info" / "paths.json").read_bytes())
+    for row in rows.get("paths") or () if isinstance(rows, Mapping) else ():
+        if isinstance(row.get("sha256"), str) or row.get("path_type") in {"softlink", "directory"}:
+            continue
+        path = folder / row["_path"]
+        if path.is_symlink():
+            yield f"/{row['_path']}", f"-> {path.readlink()}"
+        elif path.is_file():
+            yield f"/{row['_path']}", digest_of(path)
 
 
 def digest_of(path: Path, kind: str = "sha256") -> str:
