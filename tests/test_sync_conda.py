@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stackfix.sync.conda_prefix import MARK
+from stackfix.sync.conda_mark import MARK
 from tests.cli_world import Say, settle
 from tests.conda_packages import NAME, SUBDIR, content_of
 from tests.conda_sync_world import Files, Stack, archive, stack, write

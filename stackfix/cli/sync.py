@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 @click.option("--python", "python", metavar="EXE", help="Its interpreter.")
 @click.option("--environment", metavar="NAME", help="Of a pixi.lock: which of its environments.")
 @click.option("--flash-attn-source", metavar="URL|DIR", help="Take the flash-attn wheel from here (sha256 checked).")
+@click.option("--set-aside", is_flag=True, help="Of a conda lock: move files of no package that are in the way.")
+@click.option("--allow-base", is_flag=True, help="Of a conda lock: also into conda's base, or where stackfix runs.")
 @click.option("--dry-run", is_flag=True, help="Install nothing, ask nobody: print the changes; exit 1 if any.")
 @common_options
 def command(
     lockfile: str, prefix: str | None, python: str | None, environment: str | None, flash_attn_source: str | None,
-    dry_run: bool, **values: Any,
+    set_aside: bool, allow_base: bool, dry_run: bool, **values: Any,
 ) -> int:
     """Install LOCKFILE with its hashes.
 
@@ -48,6 +50,8 @@ def command(
             from stackfix.sync.install import sync
 
             refuse(environment, "--environment", f"{lockfile} is no conda lockfile: it has no environments")
+            refuse("" if set_aside else None, "--set-aside", f"{lockfile} is no conda lockfile")
+            refuse("" if allow_base else None, "--allow-base", f"{lockfile} is no conda lockfile")
             bars.close()        # the installer has one of its own
             status = sync(
                 Path(lockfile), prefix=prefix, python=python, environ=os.environ, dry_run=dry_run, quiet=common.quiet,
@@ -60,7 +64,8 @@ def command(
             status = sync_conda(
                 lock, engine=conda_settings(load_matrix(), common), store=store_of(common), prefix=prefix,
                 environment=environment, environ=os.environ, dry_run=dry_run, quiet=common.quiet,
-                flash_attn_source=flash_attn_source, releases=releases, tell=tell, progress=bars.packages)
+                flash_attn_source=flash_attn_source, releases=releases, tell=tell, progress=bars.packages,
+                set_aside=set_aside, allow_base=allow_base)
     for plan in plans:
         show(plan, dry_run=dry_run, common=common)
     would_change = any(change.action != "keep" for plan in plans for change in plan.changes)
@@ -70,7 +75,7 @@ def command(
 def refuse(value: str | None, option: str, reason: str) -> None:
     """Raises BadInput where the option was given."""
     if value is not None:
-        raise BadInput(f"{option} {value}", reason)
+        raise BadInput(f"{option} {value}".rstrip(), reason)
 
 
 @contextmanager

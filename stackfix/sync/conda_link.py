@@ -2,105 +2,111 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackfix.errors import Unreachable
-from stackfix.sync.conda_archive import is_inside, placed_paths
+from stackfix.errors import StackfixError, Unreachable
+from stackfix.sync.conda_archive import placed_at, placed_paths
 from stackfix.sync.conda_download import Engine
-from stackfix.sync.conda_prefix import MARK, META, read_conda_installed, read_mark
-from stackfix.sync.conda_store import Store, archive_hashes
+from stackfix.sync.conda_mark import remove_mark, write_mark
+from stackfix.sync.conda_prefix import META
+from stackfix.sync.conda_store import Store, archive_hashes, stem
 from stackfix.sync.errors import InstallFailed
+from stackfix.sync.install import say
 from stackfix.sync.records import Change, CondaInstalled, Interrupted, Unpacked
 from stackfix.write.records import CondaPin
 
 if TYPE_CHECKING:
-    from rattler import RepoDataRecord
+    from rattler import PrefixRecord, RepoDataRecord
     from rattler.package_cache import PackageCache
 
 AGAIN = "the environment is half done: run the same command again, it goes on from there"
 
 
-def link(  # noqa: PLR0913 - one keyword for each thing it works on
+def link(
     prefix: Path, pins: tuple[CondaPin, ...], changes: tuple[Change, ...], *, unpacked: Mapping[str, Unpacked],
-    installed: Mapping[str, CondaInstalled], store: Store, engine: Engine, from_lock: bool,
-    python: str | None,
+    linked: Mapping[str, PrefixRecord], store: Store, engine: Engine, from_lock: bool,
 ) -> None:
     """Brings the prefix to the pins. Raises InstallFailed where rattler cannot, and says that it is half done.
 
-    `python`: the minor that will be there.
+    `linked`: the records of what is there.
     `from_lock`: whether the lock tells the dependencies as the channel has them; else the packages tell theirs.
     """
     import rattler
-    from rattler.exceptions import InstallerError, LinkError, TransactionError
 
     changed = {change.name for change in changes if change.action != "keep"}
     records = [record_of(pin, unpacked[pin.name], store, from_lock=from_lock) if pin.name in unpacked
-               else kept_record(installed[pin.name]) for pin in pins]
-    before = read_mark(prefix)
-    paths = [*(path for name in unpacked for path in placed_paths(unpacked[name], python)),
-             *(path for name in changed & installed.keys() for path in installed[name].files)]
-    begin(prefix, changed, installed, paths=paths, before=before)
+               else linked[pin.name] for pin in pins]
     try:
         engine.run(rattler.install(
-            records, target_prefix=prefix, package_cache=cache_of(store),
-            installed_packages=[rattler.PrefixRecord.from_path(one.path) for one in installed.values()],
-            reinstall_packages=changed & installed.keys() & unpacked.keys(), execute_link_scripts=False,
+            records, target_prefix=prefix, package_cache=cache_of(store), installed_packages=list(linked.values()),
+            reinstall_packages=changed & linked.keys() & unpacked.keys(), execute_link_scripts=False,
             show_progress=False))
-    except (InstallerError, LinkError, TransactionError, OSError) as error:
+    except KeyboardInterrupt:
+        say(f"{prefix}: {AGAIN}", quiet=False)
+        raise
+    except (StackfixError, SystemExit):
+        raise
+    except BaseException as error:                  # those of pyo3 are no Exception
+        if not isinstance(error, Exception) and "Panic" not in type(error).__name__:
+            raise
         reason = engine.without_secrets(": ".join(
             line.removeprefix("Caused by: ") for line in str(error).splitlines() if line.strip()))
         raise InstallFailed(str(prefix), f"rattler cannot link it: {reason[:400]}", AGAIN) from None
-    if before is not None:
-        sweep(prefix, before.paths)
-    with suppress(FileNotFoundError):
-        (prefix / META / MARK).unlink()
+    remove_mark(prefix)
 
 
-def sweep(prefix: Path, paths: Iterable[str]) -> None:
-    """Takes away what a killed process linked of packages that are not there now, and files of its own."""
-    owned = {path for one in read_conda_installed(prefix).values() for path in one.files}
-    real = prefix.resolve()
-    for path in paths:
-        place = prefix / path
-        if path in owned or not is_inside(path) or not place.parent.resolve().is_relative_to(real):
-            continue
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-        for above in place.parents:
-            if above == prefix or not above.is_dir() or above.is_symlink() or any(above.iterdir()):
-                break
-            above.rmdir()
-    for left in (*(prefix / META).glob("prefix_record_*"), *prefix.glob("symtest_*")):      # rattler's own
-        if left.is_dir() and not left.is_symlink():
-            shutil.rmtree(left, ignore_errors=True)
-        else:
-            left.unlink(missing_ok=True)
+def linked_records(installed: Mapping[str, CondaInstalled]) -> dict[str, PrefixRecord]:
+    """Name -> the record as rattler reads it. Raises Unreachable where it cannot."""
+    from rattler import PrefixRecord
+
+    found = {}
+    for name, one in installed.items():
+        try:
+            found[name] = PrefixRecord.from_path(one.path)
+        except Exception as error:  # noqa: BLE001 - of several unrelated classes
+            reason = str(error).strip().partition("\n")[0][:200]
+            raise Unreachable(str(one.path), f"is no record that rattler can read: {reason}",
+                              "remove the file, or the environment, and sync again") from None
+    return found
 
 
 def begin(
-    prefix: Path, changed: set[str], installed: Mapping[str, CondaInstalled], *, paths: list[str],
-    before: Interrupted | None,
+    prefix: Path, changes: tuple[Change, ...], installed: Mapping[str, CondaInstalled], *,
+    packages: list[tuple[CondaPin, Unpacked]], python: str | None, store: Store, before: Interrupted | None,
 ) -> None:
-    """Writes down what is being changed, and takes away records that a killed process left damaged."""
-    meta = prefix / META
+    """Writes down what is being changed, and takes away records that a killed process left damaged.
+
+    Packages that only go need no note: a record goes last, and where files are missing the package is linked anew.
+    `python`: the minor that will be there.
+    """
+    if packages:
+        changed = {change.name for change in changes if change.action != "keep"}
+        owned = {path for one in installed.values() for path in one.files}
+        paths = {path: source for path, source in sources(packages, python)
+                 if path in owned or not os.path.lexists(prefix / path)}
+        paths |= {path: paths.get(path, "") for name in changed & installed.keys() for path in installed[name].files}
+        if before is not None:
+            same = before.store == str(store.folder)
+            paths = {**(before.paths if same else dict.fromkeys(before.paths, "")), **paths}
+            changed |= before.packages
+        write_mark(prefix, changed, paths, store.folder)
+    good = {one.path for one in installed.values()}
     try:
-        meta.mkdir(parents=True, exist_ok=True)
-        draft = meta / f"{MARK}.new"
-        earlier = before if before is not None else Interrupted(packages=frozenset(), paths=())
-        draft.write_text(json.dumps({"packages": sorted(changed | earlier.packages),
-                                     "paths": sorted({*paths, *earlier.paths})}), encoding="utf-8")
-        draft.replace(meta / MARK)
-        good = {one.path for one in installed.values()}
-        for path in meta.glob("*.json"):
+        for path in (prefix / META).glob("*.json"):
             if path not in good:
                 path.unlink()
     except OSError as error:
         raise Unreachable(str(prefix), f"cannot be written: {error.strerror}") from error
+
+
+def sources(packages: list[tuple[CondaPin, Unpacked]], python: str | None) -> Iterator[tuple[str, str]]:
+    """(path below the prefix, the file below the store that it comes from; "" for what is made on the spot)."""
+    for pin, package in packages:
+        stated = {placed_at(path, package, python): f"{stem(pin)}/{path}" for path in package.paths}
+        yield from ((path, stated.get(path, "")) for path in placed_paths(package, python))
 
 
 def cache_of(store: Store) -> PackageCache:
@@ -109,13 +115,6 @@ def cache_of(store: Store) -> PackageCache:
 
     layer = PackageCacheLayer(store.folder).with_validation_mode(ValidationMode.skip())
     return PackageCache.from_layers([layer])
-
-
-def kept_record(installed: CondaInstalled) -> RepoDataRecord:
-    """The record of a package that stays."""
-    from rattler import PrefixRecord
-
-    return PrefixRecord.from_path(installed.path)
 
 
 def record_of(pin: CondaPin, package: Unpacked, store: Store, *, from_lock: bool) -> RepoDataRecord:

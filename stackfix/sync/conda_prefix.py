@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from stackfix.errors import BadInput, Unreachable
-from stackfix.sync.records import Change, CondaInstalled, Interrupted
+from stackfix.sync.records import Change, CondaInstalled
 from stackfix.write.records import CondaPin
 
 LARGEST = 64 * 1024 * 1024      # bytes of one record; a package of 50,000 files has 15 MB
 META = "conda-meta"
-MARK = ".stackfix-sync"         # names what a sync is at work on, gone when it is done; not .json, which others read
 
 
 def refuse_other_folder(prefix: Path) -> None:
@@ -46,8 +45,26 @@ def read_conda_installed(prefix: Path, *, doubtful: frozenset[str] = frozenset()
                 continue
             raise Unreachable(str(path), "is no record of a package",
                               "remove the file, or the environment, and sync again")
+        for name in (*record.files, *record.sizes):
+            if name.startswith("/") or ".." in name.split("/"):
+                raise Unreachable(str(path), f"says that {name[:120]!r} is of {record.name}, which is outside of the "
+                                  "environment", "remove the file, or the environment, and sync again")
+        other = found.get(record.name)
+        if other is not None and record.name not in doubtful:       # as a broken update of conda leaves them
+            raise Unreachable(str(path), f"is a second record of {record.name}, beside {other.path.name}",
+                              "remove the one whose files are not there, and sync again")
         found[record.name] = record
     return found
+
+
+def refuse_two_records(prefix: Path, installed: Mapping[str, CondaInstalled], doubtful: frozenset[str]) -> None:
+    """Raises Unreachable for two records of one name, of which nobody can tell which is right."""
+    good = {one.path for one in installed.values()}
+    for path in sorted((prefix / META).glob("*.json")):
+        record = read_record(path) if path not in good else None
+        if record is not None and record.name not in doubtful:
+            raise Unreachable(str(path), f"is a second record of {record.name}, beside "
+                              f"{installed[record.name].path.name}", "remove the one that is wrong, and sync again")
 
 
 def read_record(path: Path) -> CondaInstalled | None:
@@ -61,12 +78,29 @@ def read_record(path: Path) -> CondaInstalled | None:
     words = [stated.get(key) for key in ("name", "version", "build")] if isinstance(stated, Mapping) else [None]
     if not all(isinstance(word, str) and word for word in words):
         return None
+    rows = tuple(rows_of(stated))
     return CondaInstalled(
         name=stated["name"], version=stated["version"], build=stated["build"], sha256=text(stated, "sha256"),
         md5=text(stated, "md5"), url=text(stated, "url"), channel=text(stated, "channel"),
         subdir=text(stated, "subdir"), path=path,
-        files=tuple(name for name in stated.get("files") or () if isinstance(name, str))
-        if isinstance(stated.get("files"), list) else ())
+        files=tuple(dict.fromkeys((*listed(stated.get("files")), *(row["_path"] for row in rows)))),
+        sizes={row["_path"]: row["size_in_bytes"] for row in rows
+               if row.get("path_type") == "hardlink" and isinstance(row.get("size_in_bytes"), int)
+               and not row.get("prefix_placeholder")})
+
+
+def listed(value: Any) -> Iterator[str]:
+    """The texts of a list."""
+    yield from (each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def rows_of(stated: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What the record says of each path: rattler and conda remove by these."""
+    kept = stated.get("paths_data")
+    rows = kept.get("paths") if isinstance(kept, Mapping) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and isinstance(row.get("_path"), str):
+            yield row
 
 
 def text(stated: Mapping[str, Any], key: str) -> str | None:
@@ -91,13 +125,13 @@ def is_same(pin: CondaPin, installed: CondaInstalled) -> bool:
 
 
 def plan_conda(
-    pins: tuple[CondaPin, ...], installed: Mapping[str, CondaInstalled], doubtful: frozenset[str],
+    pins: tuple[CondaPin, ...], installed: Mapping[str, CondaInstalled], again: Collection[str],
 ) -> tuple[Change, ...]:
-    """One for each locked package, and one for each package that is to go, by name."""
+    """One for each locked package, and one for each package that is to go, by name. `again`: not to be kept."""
     changes = []
     for pin in pins:
         before = installed.get(pin.name)
-        kept = before is not None and pin.name not in doubtful and is_same(pin, before)
+        kept = before is not None and pin.name not in again and is_same(pin, before)
         changes.append(Change(
             action="keep" if kept else "install" if before is None else "change", name=pin.name, build=False,
             installed=told(before) if before else None, locked=f"{pin.version} {pin.build}", manager="conda"))
@@ -110,21 +144,3 @@ def plan_conda(
 def told(one: CondaInstalled) -> str:
     """`1.26.4 py311_0`."""
     return f"{one.version} {one.build}"
-
-
-def read_mark(prefix: Path) -> Interrupted | None:
-    """What an interrupted sync was at work on; None where none was."""
-    path = prefix / META / MARK
-    if not path.is_file():
-        return None
-    try:
-        stated: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):       # of nobody who ever was at work
-        stated = None
-    return Interrupted(packages=frozenset(texts(stated, "packages")), paths=tuple(texts(stated, "paths")))
-
-
-def texts(stated: Any, key: str) -> Iterator[str]:
-    """The texts of a list."""
-    listed = stated.get(key) if isinstance(stated, Mapping) else None
-    yield from (each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
 from stackfix.errors import Unreachable
+from stackfix.sync.conda_pip import pip_projects
 from stackfix.sync.errors import InstallFailed
 from stackfix.sync.install import STDERR, FindInstaller
-from stackfix.sync.installed import NAMED, read_record
+from stackfix.sync.installed import NAMED
 from stackfix.sync.interpreter import in_prefix, read_interpreter
 from stackfix.sync.plan import installer_environment
 from stackfix.sync.records import Command, CondaInstalled, Unpacked
@@ -25,9 +26,8 @@ def uninstall_commands(
     find: FindInstaller, environ: Mapping[str, str],
 ) -> Iterator[Command]:
     """One command where pip's projects are in the way; none else."""
-    brought = {project for _, package in packages for project in projects_of(package)}
     owned = {path for one in installed.values() for path in one.files}
-    found = sorted(pip_owned(prefix, brought, owned))
+    found = sorted({name for name, _ in twice(prefix, packages, owned)})
     if not found or not in_prefix(prefix).is_file():
         return
     interpreter = read_interpreter(in_prefix(prefix))
@@ -37,25 +37,22 @@ def uninstall_commands(
     yield Command(words=(*words, *after, *found), file=prefix, text=None, environment=installer_environment(environ))
 
 
-def projects_of(package: Unpacked) -> Iterator[str]:
-    """The Python projects whose metadata the package brings."""
-    for path in package.paths:
+def twice(
+    prefix: Path, packages: Iterable[tuple[CondaPin, Unpacked]], owned: Collection[str],
+) -> Iterator[tuple[str, Path]]:
+    """(name, .dist-info) of the projects of pip that these packages bring."""
+    brought = {project for _, package in packages for project in projects_of(package.paths)}
+    yield from (found for found in pip_projects(prefix, owned) if found[0] in brought)
+
+
+def projects_of(paths: Iterable[str]) -> Iterator[str]:
+    """The Python projects whose metadata is at these paths."""
+    for path in paths:
         parts = PurePosixPath(path).parts
         folder = next((part for part in parts if part.endswith((".dist-info", ".egg-info"))), None)
         named = NAMED.fullmatch(folder) if folder else None
         if named:
             yield canonicalize_name(named["name"])
-
-
-def pip_owned(prefix: Path, brought: set[str], owned: set[str]) -> Iterator[str]:
-    """Projects of `brought` that are there and belong to no package of a channel, with a RECORD to go by."""
-    for folder in prefix.glob("lib/python3*/site-packages/*.dist-info"):
-        record = folder / "RECORD"
-        if not record.is_file() or str((folder / "METADATA").relative_to(prefix)) in owned:
-            continue
-        known = read_record(folder)
-        if known is not None and known.name in brought:
-            yield known.name
 
 
 def uninstall(command: Command) -> None:

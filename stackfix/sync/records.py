@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,7 @@ class CondaInstalled:
     subdir: str | None
     path: Path                      # of its record
     files: tuple[str, ...]          # below the prefix
+    sizes: Mapping[str, int] = field(default_factory=dict)      # bytes of those that linking leaves as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,8 @@ class Interrupted:
     """What a sync was at work on when it was killed."""
 
     packages: frozenset[str]        # names
-    paths: tuple[str, ...]          # below the prefix, that it may have written
+    paths: Mapping[str, str]        # below the prefix, that it may have written -> file in `store` ("": unknown)
+    store: str                      # the folder of unpacked packages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
