@@ -158,7 +158,7 @@ def test_two_records_of_one_package_are_named(channel: Shelf, say: Say) -> None:
     for command in (("sync", name, "--prefix", "0.9"), ("diff", "0.9", "1.0")):
         said = say(*command)
         assert said.status == 3, said
-        assert "aa-1.0-0.json: is a second record of aa, beside aa-0.9-0.json" in said.err
+        assert "aa-0.9-0.json: is a second record of aa, beside aa-1.0-0.json" in said.err
     assert names("0.9") == {"aa"}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def read_environment(prefix: Path) -> HeldTarget:
     """What a folder holds: conda-meta and site-packages, read as files. Raises BadInput where it is no environment."""
-    from stackfix.sync.conda_prefix import META, read_conda_installed
+    from stackfix.sync.conda_prefix import META, read_conda_installed, refuse_two_records
     from stackfix.sync.installed import read_record as read_installed_record
     from stackfix.sync.installed import records_in
     from stackfix.write.difference import key_of
@@ -26,6 +26,7 @@ def read_environment(prefix: Path) -> HeldTarget:
         raise BadInput(str(prefix), "is no environment: it has neither conda-meta nor lib/python3.*/site-packages",
                        "name a lockfile, or the folder of an environment")
     linked = read_conda_installed(prefix)
+    refuse_two_records(prefix, linked, frozenset())
     owned = {path for one in linked.values() for path in one.files}
     pins = [CondaPin(name=one.name, version=one.version, build=one.build, platform=one.subdir or "", subdir=one.subdir,
                      channel=one.channel, file_name=None, url=one.url, md5=one.md5, sha256=one.sha256,

@@ -49,10 +49,6 @@ def read_conda_installed(prefix: Path, *, doubtful: frozenset[str] = frozenset()
             if name.startswith("/") or ".." in name.split("/"):
                 raise Unreachable(str(path), f"says that {name[:120]!r} is of {record.name}, which is outside of the "
                                   "environment", "remove the file, or the environment, and sync again")
-        other = found.get(record.name)
-        if other is not None and record.name not in doubtful:       # as a broken update of conda leaves them
-            raise Unreachable(str(path), f"is a second record of {record.name}, beside {other.path.name}",
-                              "remove the one whose files are not there, and sync again")
         found[record.name] = record
     return found
 
