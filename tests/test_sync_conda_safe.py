@@ -179,6 +179,40 @@ def test_a_record_that_names_a_file_outside_is_an_error(
     assert (mine.read_text(), names("env")) == ("precious", {"bb"})
 
 
+CHAINS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "link through a link": ({}, {"x/y/up": "../..", "p": "x/y/up/../../../out"}, "p"),
+    "through one of a kept package": ({"x/y/up": "../.."}, {"p": "x/y/up/../out"}, "p"),
+    "round": ({}, {"p": "q", "q": "p"}, "p"),
+    "absolute": ({}, {"p": "/ABSOLUTE"}, "p"),
+    "kept": ({"p": "../../out"}, {}, "p"),
+}
+
+
+@pytest.mark.parametrize("case", CHAINS)
+def test_no_file_goes_through_a_chain_of_links_that_leads_out(case: str, channel: Shelf, say: Say) -> None:
+    kept, links, link = CHAINS[case]
+    links = {path: target.replace("/ABSOLUTE", str(Path.cwd())) for path, target in links.items()}
+    first = put(channel, "first", {"x/y/about.txt": b"x"}, kept)
+    assert say("sync", lock("old.lock", first), "--prefix", "env").status == 0
+    before = files_in("env")
+    bad = put(channel, "second", {"share/second.txt": b"x"}, links)
+    said = say("sync", lock("new.lock", first, bad, put(channel, "third", {f"{link}/outside.txt": b"out"})),
+               "--prefix", "env")
+    assert said.status == (2 if case == "kept" else 3), said
+    assert "third" in said.err
+    assert "out of the environment" in said.err
+    assert files_in("env") == before
+
+
+def test_links_that_stay_inside_are_followed(channel: Shelf, say: Say) -> None:
+    first = put(channel, "first", {"lib/about.txt": b"x"}, {"lib64": "lib", "x/y/up": "../.."})
+    assert say("sync", lock("old.lock", first), "--prefix", "env").status == 0
+    Path("env/mine").symlink_to(Path("env/lib").absolute())
+    second = put(channel, "second", {"mine/second.txt": b"x"})
+    assert say("sync", lock("new.lock", first, second), "--prefix", "env").status == 0
+    assert Path("env/lib/second.txt").read_bytes() == b"x"
+
+
 def killed_sync() -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], check=False, capture_output=True, timeout=120)
     assert done.returncode == -signal.SIGKILL, done

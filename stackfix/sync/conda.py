@@ -9,9 +9,9 @@ from pathlib import Path
 from stackfix.errors import BadInput
 from stackfix.resolve.records import Releases
 from stackfix.sync.changes import plan_changes, version_in
-from stackfix.sync.conda_archive import refuse_detours
 from stackfix.sync.conda_base import refuse_base, unseen_later
 from stackfix.sync.conda_choice import choose, conda_pins, left_out, pip_step
+from stackfix.sync.conda_detours import refuse_detours
 from stackfix.sync.conda_download import Engine
 from stackfix.sync.conda_intact import damaged
 from stackfix.sync.conda_machine import detected, needs_of, refuse_old_machine
@@ -150,7 +150,7 @@ def link_conda(
     pins = tuple(pin for pin in asked.pins if pin.name in wanted)
     unpacked = fetch_all(store, pins, engine, progress)
     packages = [(pin, unpacked[pin.name]) for pin in pins]
-    refuse_detours(packages, asked.python)
+    refuse_detours(packages, asked.python, asked.prefix)
     needs = needs_of(packages, from_lock=asked.lock.kind != "explicit")
     for line in refuse_old_machine(asked.lock, asked.name, needs, detected()):
         say(line, quiet=quiet)

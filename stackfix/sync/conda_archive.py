@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -101,25 +100,6 @@ def refuse_path(path: str, pin: CondaPin) -> None:
 def is_inside(path: str) -> bool:
     """Whether a relative path stays below where it starts."""
     return bool(path) and not path.startswith("/") and "\\" not in path and ".." not in path.split("/")
-
-
-def refuse_detours(packages: Iterable[tuple[CondaPin, Unpacked]], python: str | None) -> None:
-    """Raises BadPackage where a file would be written through a link that leads out of the prefix."""
-    placed = [(pin, one, [(placed_at(path, one, python), path) for path in one.paths]) for pin, one in packages]
-    links = {placed_at(path, one, python): (target, pin) for pin, one, _ in placed for path, target in one.links}
-    for pin, _, paths in placed:
-        for path, _ in paths:
-            for above in PurePosixPath(path).parents:
-                target, owner = links.get(str(above), (None, pin))
-                if target is not None and leads_out(str(above), target):
-                    raise refused(pin, f"its file {path[:120]!r} passes through a link of {owner.name} "
-                                       "that leads out of the environment")
-
-
-def leads_out(link: str, target: str) -> bool:
-    """Whether a link at `link` leads out of the prefix."""
-    end = os.path.normpath(PurePosixPath(link).parent / target)
-    return target.startswith("/") or end == ".." or end.startswith("../")
 
 
 def placed_at(path: str, package: Unpacked, python: str | None) -> str:
