@@ -222,7 +222,7 @@ def test_at_a_terminal_it_is_asked_once(answer: str, status: int, does: bool, be
 
 
 @pytest.mark.parametrize("words", [("--method", "magic"), ("--timeout", "0"), ("--timeout", "nan"), ("--env", "X"),
-                                   ("--prefix", "/nowhere"), ("--lock", "pylock.toml")], ids=str)
+                                   ("--prefix", "/nowhere"), ("--lock", "/nowhere/pylock.toml")], ids=str)
 def test_malformed_use_is_exit_2(words: tuple[str, ...], say: Say) -> None:
     said = say("repair", "--yes", *words)
     assert (said.status, said.out) == (2, ""), said
