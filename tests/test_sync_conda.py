@@ -232,6 +232,27 @@ def test_pip_entries_come_after_the_packages_of_channels(
     assert [path.name for path in (here / "env" / SITE).glob("einops-*")] == ["einops-0.8.2.dist-info"]
 
 
+def test_what_pip_wrote_over_a_channels_package_is_linked_anew(here: Path, made: Stack, say: Say) -> None:
+    assert say("sync", "conda-lock.yml", "--prefix", "env").status == 0
+    site = here / "env" / SITE
+    module = site / "numpy" / "__init__.py"
+    module.unlink()
+    info = site / "numpy-9.9.dist-info"
+    info.mkdir()
+    module.write_text("pip\n", encoding="utf-8")
+    for name, text in (("METADATA", "Metadata-Version: 2.1\nName: numpy\nVersion: 9.9\n"), ("INSTALLER", "pip\n"),
+                       ("RECORD", "".join(f"{path},,\n" for path in (
+                           "numpy/__init__.py", *(f"{info.name}/{each}" for each in (
+                               "METADATA", "INSTALLER", "RECORD")))))):
+        (info / name).write_text(text, encoding="utf-8")
+    for dry, status in (("--dry-run", 1), ("-v", 0)):
+        said = say("sync", "conda-lock.yml", "--prefix", "env", dry)
+        assert (said.status, "numpy: pip has installed numpy over it; it is linked anew" in said.err) == (status, True)
+    assert not info.exists()
+    assert_linked(here / "env", made)
+    assert say("sync", "conda-lock.yml", "--prefix", "env", "--dry-run").status == 0
+
+
 def test_the_second_step_is_read_with_the_lock(here: Path, made: Stack, say: Say) -> None:
     sdist = index_file("flash-attn", "flash_attn-2.5.8.tar.gz", b"sdist")
     made.write(here, "conda-lock", pip=(package("flash-attn", "2.5.8", (sdist,), step=2),))

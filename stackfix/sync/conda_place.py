@@ -8,6 +8,7 @@ from stackfix.sync.conda_archive import placed_paths
 from stackfix.sync.conda_aside import set_aside
 from stackfix.sync.conda_download import Engine
 from stackfix.sync.conda_inside import Inside, refuse_ways_out
+from stackfix.sync.conda_intact import changed_files
 from stackfix.sync.conda_link import begin, link, linked_records
 from stackfix.sync.conda_mark import is_placed, remove_mark, sweep
 from stackfix.sync.conda_obstacles import Obstacle, doubles, obstacles, refuse
@@ -54,6 +55,7 @@ def place(
         if before is None:
             remove_mark(prefix)     # nothing was linked
         raise
+    keep_edits(asked, quiet=quiet)
     link(prefix, asked.pins, asked.changes, unpacked={pin.name: package for pin, package in packages}, linked=linked,
          store=store, engine=engine, from_lock=asked.lock.kind == "pixi")   # conda-lock.yml merges lines about one name
 
@@ -92,6 +94,15 @@ def kept_owners(asked: CondaSync) -> dict[str, str]:
     """Path -> the package that stays with it."""
     kept: Collection[str] = {change.name for change in asked.changes if change.action == "keep"}
     return {path: name for name in kept for path in asked.installed[name].files}
+
+
+def keep_edits(asked: CondaSync, *, quiet: bool) -> None:
+    """Moves the changed files of packages that are linked anew for them."""
+    for change in asked.changes:
+        if change.action == "change" and change.installed == change.locked:
+            for path in changed_files(asked.prefix, asked.installed[change.name]):
+                target = set_aside(asked.prefix, path)
+                say(f"{path} of {change.name} was changed: it was moved to {target}", quiet=quiet)
 
 
 def move(asked: CondaSync, found: tuple[Obstacle, ...], *, quiet: bool) -> None:

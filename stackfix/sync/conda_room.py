@@ -26,9 +26,10 @@ def refuse_full_disk(
         raise Unreachable(str(prefix), f"cannot be looked at: {error.strerror}") from error
     needed = sum(size_of(package.folder / path) for _, package in packages
                  for path in (placeholders(package.folder) if shared else package.paths))
-    needed -= sum(size_of(prefix / path, alone=True) for change in asked.changes
-                  if change.action != "keep" and change.name in asked.installed
-                  for path in asked.installed[change.name].files)
+    going = {path for change in asked.changes if change.action != "keep" and change.name in asked.installed
+             for path in asked.installed[change.name].files}
+    left = asked.interrupted.paths.keys() if asked.interrupted is not None else set[str]()
+    needed -= sum(size_of(prefix / path, alone=True) for path in going | left)
     room = free.f_bavail * free.f_frsize
     if needed > room and free.f_blocks:
         raise Unreachable(str(prefix), f"has room for {room / 1e6:.1f} MB, and {needed / 1e6:.1f} MB are needed",
