@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 from tests.cli_world import CONDARC, Say, World, settle, speaker
 from tests.judges.pages import Pages
 from tests.judges.table import STACKS, VERDICTS, render_rows, render_table
+from tests.real_environments.standins import write_wheels
+from tests.real_environments.workshop import Workshop
+from tests.repair_world import Bench, bench_in
 from tests.replay.index import ADVERTISED, UNADVERTISED
 from tests.replay.live import LiveIndex
 from tests.replay.server import ReplayServer
@@ -98,3 +101,17 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def say(capfd: pytest.CaptureFixture[str]) -> Say:
     """Runs a command line in this process."""
     return speaker(capfd)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Where a module's broken environments are made, of stand-in wheels."""
+    folder = tmp_path_factory.mktemp("stand-ins")
+    (folder / "made").mkdir()
+    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
+
+
+@pytest.fixture
+def bench(workshop: Workshop) -> Bench:
+    """A broken environment of the test's own, with a package whose library another copy shadows."""
+    return bench_in(workshop)

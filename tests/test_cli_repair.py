@@ -23,27 +23,13 @@ from stackfix.plan.records import Action, Change, Node, Plan, SetAside, Step, Wr
 from tests.apply_faults.kills import calls_of, run_killed_before
 from tests.cli_world import Say
 from tests.real_environments.scenarios import BESIDE_CUSPARSE
-from tests.real_environments.standins import write_wheels
-from tests.real_environments.workshop import Workshop
-from tests.repair_world import Bench, activated, bench_in, judge_cure, on_a_terminal, read_only, shells
+from tests.repair_world import Bench, activated, judge_cure, on_a_terminal, read_only, shells
 from tests.test_cli_check import shape_differences
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
 COMMON = CommonOptions(as_json=False, quiet=False, verbose=0, offline=True, cache_dir=Path())
 WISH = Wish(dry_run=False, yes=True, method="auto", kernels=False, break_system=False, timeout=60)
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("stand-ins")
-    (folder / "made").mkdir()
-    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
-
-
-@pytest.fixture
-def bench(workshop: Workshop) -> Bench:
-    return bench_in(workshop)
 
 
 def is_cured(bench: Bench, *, env: dict[str, str] | None = None) -> bool:

@@ -12,19 +12,11 @@ from stackfix.apply.transaction import apply_plan
 from stackfix.cli.repair_apply import no_wheels
 from stackfix.plan.records import Action, Plan, WriteFile
 from tests.judges.command import run
-from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
 from tests.repair_world import Bench, Tree, bench_in
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("stand-ins")
-    (folder / "made").mkdir()
-    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
 
 
 def uninstall(bench: Bench, tool: str, *projects: str) -> None:

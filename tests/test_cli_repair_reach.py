@@ -18,9 +18,8 @@ from stackfix.cli.repair_rights import DiskRights
 from stackfix.plan.records import Action, Plan, WriteFile
 from tests.cli_world import World
 from tests.real_environments.scenarios import NVJITLINK_FILE
-from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
-from tests.repair_world import Bench, bench_in, on_a_terminal, read_only
+from tests.repair_world import Bench, on_a_terminal, read_only
 from tests.test_repair_real import projects
 
 pytestmark = pytest.mark.skipif(
@@ -30,18 +29,6 @@ HEALTHY = {"LD_LIBRARY_PATH": ""}
 # Python cuts its own compiled modules short, too, and then trips over them
 SMALL_FILES = ("sh", "-c", 'ulimit -f 1; export PYTHONDONTWRITEBYTECODE=1; exec "$0" "$@"')
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("stand-ins")
-    (folder / "made").mkdir()
-    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
-
-
-@pytest.fixture
-def bench(workshop: Workshop) -> Bench:
-    return bench_in(workshop)
 
 
 @pytest.fixture(scope="module")

@@ -18,27 +18,13 @@ from stackfix.apply.tree import Tree
 from stackfix.apply.undo import transactions
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.repair_meanwhile import LookAgain, Meanwhile, quiet_prefix, runs_here, stamp_of, wait_for_others
-from tests.real_environments.standins import write_wheels
-from tests.real_environments.workshop import Workshop
-from tests.repair_world import Bench, bench_in
+from tests.repair_world import Bench
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="the wheels are for x86_64 and glibc")
 COMMON = CommonOptions(as_json=False, quiet=False, verbose=0, offline=True, cache_dir=Path())
 HOLDS = ("import sys; from stackfix.apply.lock import locked; from stackfix.apply.tree import Tree\n"
          "with Tree(sys.argv[1]) as tree, locked(tree):\n    print('there', flush=True); sys.stdin.read()")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("stand-ins")
-    (folder / "made").mkdir()
-    return Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels"))
-
-
-@pytest.fixture
-def bench(workshop: Workshop) -> Bench:
-    return bench_in(workshop)
 
 
 def started(bench: Bench, *words: str) -> subprocess.Popen[str]:

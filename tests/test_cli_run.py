@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.judges.command import Run, run
-from tests.real_environments.standins import write_wheels
 from tests.real_environments.workshop import Workshop
 from tests.repair_world import WINNER, Bench, bench_in, read_only
 
@@ -24,11 +23,9 @@ TELL = "import os, sys; print(sys.prefix, os.environ.get('VIRTUAL_ENV'), sys.arg
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(workshop: Workshop) -> Bench:
     """A broken environment, which no test changes."""
-    folder = tmp_path_factory.mktemp("stand-ins")
-    (folder / "made").mkdir()
-    return bench_in(Workshop(folder=folder / "made", wheels=write_wheels(folder / "wheels")))
+    return bench_in(workshop)
 
 
 def started(bench: Bench, *words: str | Path) -> Run:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from stackfix.apply.errors import JournalDamaged, NothingToUndo
 from stackfix.apply.lock import locked
@@ -22,17 +24,8 @@ def undo(prefix: Prefix, *, forced: bool = False) -> Undone:
     Raises NothingToUndo, Unfinished, Busy, ChangedSince (not with `forced`: what was changed since is then kept apart,
     and told; ReplacedSince where that cannot be), NotTakenBack where it could not finish; the copies are kept.
     """
-    with Tree(prefix) as tree:
-        if not numbers(tree):
-            raise NothingToUndo(tree.prefix)
-        must_be_ours(tree, break_system=True)
-        with readable(tree), locked(tree):
-            clear_trash(tree)
-            must_be_finished(tree)
-            found = last(tree)
-            if found is None:
-                raise NothingToUndo(tree.prefix)
-            return taken_back(tree, found, forced=forced)
+    with newest(prefix) as (tree, found):
+        return taken_back(tree, found, forced=forced)
 
 
 def undo_all(prefix: Prefix, *, forced: bool = False) -> tuple[Undone, ...]:
@@ -48,6 +41,14 @@ def forget(prefix: Prefix) -> Forgotten:
 
     Raises NothingToUndo, Unfinished, Busy.
     """
+    with newest(prefix) as (tree, found):
+        return Forgotten(prefix=tree.prefix, number=found.number, actions=found.actions,
+                         dropped=tuple(each.path for each in found.kept), remains=discard(tree, found))
+
+
+@contextmanager
+def newest(prefix: Prefix) -> Iterator[tuple[Tree, Recorded]]:
+    """The tree, locked, with its last transaction, which is finished. Raises NothingToUndo, Unfinished, Busy."""
     with Tree(prefix) as tree:
         if not numbers(tree):
             raise NothingToUndo(tree.prefix)
@@ -58,8 +59,7 @@ def forget(prefix: Prefix) -> Forgotten:
             found = last(tree)
             if found is None:
                 raise NothingToUndo(tree.prefix)
-            return Forgotten(prefix=tree.prefix, number=found.number, actions=found.actions,
-                             dropped=tuple(each.path for each in found.kept), remains=discard(tree, found))
+            yield tree, found
 
 
 def remains(prefix: Prefix) -> tuple[str, ...]:

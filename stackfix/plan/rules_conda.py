@@ -1,7 +1,7 @@
-"""Packages of conda: the exact command for each program at hand that installs such. stackfix starts none of them.
+"""Packages of conda: what is asked of the conda at hand, and the exact command for each program that installs such.
 
-They unlink and link files of a prefix on their own, run scripts of packages, and take nothing back: what they do could
-not be undone as everything else is.
+Those commands are printed and never run: they unlink and link files of a prefix on their own, run scripts of packages,
+and take nothing back. Where a repair has conda link a package, that is into a folder of ours (apply.conda_program).
 """
 
 from __future__ import annotations
