@@ -31,6 +31,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "diagnose": frozenset({"abi", "matrix.records", "matrix.query", "matrix.library_records", "inspect.records",
                            "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records",
                            "inspect.fatbin_records"}),
+    "explain": frozenset({"abi", "matrix", "inspect.records", "diagnose.finding_records"}),
     "plan": frozenset({"matrix.records", "matrix.library_records", "abi.records", "inspect.records",
                        "inspect.environment_records", "inspect.machine_records", "inspect.ldso_records", "diagnose"}),
     "apply": frozenset({"plan.records", "inspect.places", "inspect.plain", "sync"}),
@@ -46,16 +47,23 @@ ALLOWED: dict[str, frozenset[str]] = {
                          "resolve.records", "conda.records", "write.records", "abi.records", "abi.host",
                          "abi.fit_minors",
                          "diagnose.finding_records", "inspect.machine_records", "inspect.environment_records",
-                         "inspect.fatbin_records", "plan.records", "apply.records", "verify.records"}),
+                         "inspect.fatbin_records", "plan.records", "apply.records", "verify.records",
+                         "explain.records"}),
     "snapshot": frozenset({"conda.records", "matrix.load", "matrix.toml_files", "matrix.toml_text", "sources",
                            "write.replace"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records", "write.records"}),
+    # a locked stack on a planned tree: diagnose's loader over tables of wheels
+    "prove": frozenset({"abi.records", "diagnose", "inspect.records", "inspect.environment_records",
+                        "inspect.machine_records", "inspect.ldso_records", "matrix.library_records",
+                        "resolve.records"}),
+    # wheels reduced to tables: downloads what nobody has kept, reads ELF files
+    "tables": frozenset({"abi.records", "inspect", "matrix.toml_files", "prove.records", "sources"}),
 }
 WIRING = frozenset({"cli", "__main__"})     # alone sees every stage
 
 # Modules that reach the network or start programs: none of them belongs to a stage that only decides or renders.
 EDGES = frozenset({"httpx", "http", "socket", "ssl", "subprocess", "urllib.request", "asyncio"})
-PURE = frozenset({"errors", "abi", "resolve", "conda", "write", "diagnose", "plan", "report"})
+PURE = frozenset({"errors", "abi", "resolve", "conda", "write", "diagnose", "plan", "prove", "report"})
 
 HEAVY = ("httpx", "packaging", "resolvelib", "rattler", "rich")
 
