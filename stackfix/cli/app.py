@@ -23,6 +23,7 @@ COMMANDS = {        # name -> (module, one line of help): a module is imported w
     "undo": ("stackfix.cli.undo", "Take the last repair of an environment back."),
     "run": ("stackfix.cli.run", "Start a command in the environment as it would be after repair; change nothing."),
     "probe": ("stackfix.cli.probe", "Run GPU kernels in child processes and compare the numbers with the CPU."),
+    "explain": ("stackfix.cli.explain", "Tell what an error message or log means, what caused it, and what cures it."),
     "sync": ("stackfix.cli.sync", "Install a lockfile into an environment."),
     "diff": ("stackfix.cli.diff", "Show what changed between two lockfiles, or a lockfile and an environment."),
     "matrix": ("stackfix.cli.matrix", "Show the compatibility matrix, or why a combination fits or not."),

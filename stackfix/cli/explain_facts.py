@@ -1,0 +1,37 @@
+"""What a derivation may ask, each part read when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stackfix.abi.records import Books
+    from stackfix.matrix.library_records import Libraries
+    from stackfix.matrix.records import Matrix
+
+
+class MatrixFacts:
+    """Fills explain.records.Facts from one matrix folder, ours where none is named."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        from stackfix.matrix.load import load_matrix
+
+        return load_matrix(self._directory)
+
+    @cached_property
+    def libraries(self) -> Libraries:
+        from stackfix.matrix.libraries import load_libraries
+
+        return load_libraries(self._directory)
+
+    @cached_property
+    def books(self) -> Books:
+        from stackfix.abi.books import open_books
+
+        return open_books(None if self._directory is None else self._directory / "abi")

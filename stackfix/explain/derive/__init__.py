@@ -1,0 +1,29 @@
+"""What the matrix and the almanac tell of what a rule read. Rules name these by the keys of DERIVE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from stackfix.explain.records import Derivation
+
+NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is imported when a rule needs it
+    "cuda-symbol": "stackfix.explain.derive.cuda_symbols",
+}
+
+
+class Derivations(Mapping[str, Derivation]):
+    """By name; each module's `DERIVE` holds its own."""
+
+    def __getitem__(self, name: str) -> Derivation:
+        table: Mapping[str, Derivation] = import_module(NAMES[name]).DERIVE
+        return table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+DERIVE = Derivations()

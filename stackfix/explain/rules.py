@@ -1,0 +1,96 @@
+"""The rules, read from matrices/errors/*.toml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from stackfix.errors import BadInput
+from stackfix.explain.records import CauseText, Example, Rule
+from stackfix.matrix.faults import Faults
+from stackfix.matrix.rows import Origins, Row
+from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
+
+EXPECTED = ("errors/<area>.toml",)
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def read_rules(directory: Path | None = None) -> tuple[Rule, ...]:
+    """All rules of a matrix, ours where none is named; heaviest first. Raises BadInput with every fault of a file."""
+    folder = (directory or matrix_directory()) / "errors"
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
+    except OSError as error:
+        raise BadInput(str(folder), f"cannot be read: {error.strerror or error}") from None
+    rules = [rule for path in paths for rule in parse_file(str(path), read_file(path, EXPECTED), parse_rules)]
+    twice = {rule.name for rule in rules if sum(each.name == rule.name for each in rules) > 1}
+    if twice:
+        raise BadInput(str(folder), f"rules of one name: {', '.join(sorted(twice))}")
+    return tuple(sorted(rules, key=lambda rule: (-rule.weight, rule.name)))
+
+
+def parse_rules(document: dict[str, object], faults: Faults) -> tuple[Rule, ...]:
+    """The rules of one file."""
+    top = Row(document, "", faults)
+    origins = Origins(top, faults)
+    rules = tuple(parse_rule(row, origins) for row in top.rows("rule", "name"))
+    top.done()
+    return rules
+
+
+def parse_rule(row: Row, origins: Origins) -> Rule:
+    """One rule."""
+    name = row.text("name")
+    if not NAME.fullmatch(name):
+        row.fault(f"{name!r} is not a name in kebab case")
+    rule = Rule(
+        name=name,
+        kind=row.text("kind"),
+        family=row.chosen("family", tuple(f"K{number}" for number in range(1, 8))),
+        what=row.text("what"),
+        anchors=tuple(each.lower() for each in row.several("anchors", "text")),
+        patterns=row.several("patterns", "text"),
+        also=row.several("also", "text") if row.has("also") else (),
+        weight=row.whole("weight"),
+        hides=row.words("hides", "name", needed=False),
+        derive=row.words("derive", "name", needed=False),
+        causes=tuple(parse_cause(each) for each in row.rows("cause")),
+        examples=tuple(parse_example(each) for each in row.rows("example")),
+        source=origins.of(row)[0],
+    )
+    for pattern in (*rule.patterns, *rule.also):
+        check_pattern(pattern, row)
+    for wanted, found in (("causes", rule.causes), ("examples", rule.examples), ("anchors", rule.anchors)):
+        if not found:
+            row.fault(f"no {wanted}")
+    row.done()
+    return rule
+
+
+def check_pattern(pattern: str, row: Row) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        row.fault(f"{pattern!r} is no regular expression: {error}")
+
+
+def parse_cause(row: Row) -> CauseText:
+    """One cause of a rule."""
+    cause = CauseText(
+        when=row.words("when", "text", needed=False),
+        summary=row.text("summary"),
+        because=row.several("because", "text") if row.has("because") else (),
+        culprit=row.optional("culprit"),
+        confirm=row.optional("confirm"),
+        cure=row.text("cure"),
+        avoid=row.optional("avoid"),
+    )
+    row.done()
+    return cause
+
+
+def parse_example(row: Row) -> Example:
+    """One example of a rule."""
+    example = Example(text=row.text("text"), says=row.several("says", "text") if row.has("says") else ())
+    row.done()
+    return example
