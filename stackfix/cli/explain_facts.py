@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
+    from stackfix.matrix.faults import Faults
     from stackfix.matrix.library_records import Libraries
-    from stackfix.matrix.records import Matrix
+    from stackfix.matrix.parse_flash_attn import FlashAttnRows
+    from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
+
+Parsed = TypeVar("Parsed")
 
 
 class MatrixFacts:
@@ -23,6 +28,38 @@ class MatrixFacts:
         from stackfix.matrix.load import load_matrix
 
         return load_matrix(self._directory)
+
+    @cached_property
+    def torch(self) -> tuple[TorchBuild, ...]:
+        from stackfix.matrix.parse_torch import parse_torch
+
+        return self._part("torch.toml", parse_torch)
+
+    @cached_property
+    def companions(self) -> tuple[Companion, ...]:
+        from stackfix.matrix.parse_companions import parse_companions
+
+        return self._part("companions.toml", parse_companions)
+
+    @property
+    def flash_attn(self) -> tuple[FlashAttnRelease, ...]:
+        return self._flash_attn.releases
+
+    @property
+    def flash_attn_wheels(self) -> tuple[FlashAttnWheel, ...]:
+        return self._flash_attn.wheels
+
+    @cached_property
+    def _flash_attn(self) -> FlashAttnRows:
+        from stackfix.matrix.parse_flash_attn import parse_flash_attn
+
+        return self._part("flash_attn.toml", parse_flash_attn)
+
+    def _part(self, name: str, parse: Callable[[dict[str, object], Faults], Parsed]) -> Parsed:
+        from stackfix.matrix.toml_files import FILES, matrix_directory, parse_file, read_file
+
+        path = (self._directory or matrix_directory()) / name
+        return parse_file(str(path), read_file(path, FILES), parse)
 
     @cached_property
     def libraries(self) -> Libraries:

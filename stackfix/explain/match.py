@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from stackfix.explain.records import Fields, Line, Message, Rule, Text
 
+FRAME = re.compile(r"^[\s│├└╰╭─▶┬┤|\u00d7]+")
+MOST_JOINED = 8192          # characters of a message that runs over lines
 MOST_MESSAGES = 200         # of a text, each different in what it says; a log repeats itself
 
 
@@ -41,18 +43,27 @@ def messages_of(rule: Rule, text: Text, lowered: list[str]) -> Iterator[Message]
     if beside is None:
         return
     patterns = [re.compile(pattern) for pattern in rule.patterns]
-    for line, low in zip(text.lines, lowered, strict=True):
+    for position, (line, low) in enumerate(zip(text.lines, lowered, strict=True)):
         if not any(anchor in low for anchor in rule.anchors):
             continue
-        match = next(filter(None, (pattern.search(line.text) for pattern in patterns)), None)
-        if match:
+        stretch = line.text if rule.lines == 1 else joined(text.lines[position:position + rule.lines])
+        match = next(filter(None, (pattern.search(stretch) for pattern in patterns)), None)
+        if match and match.start() < len(line.text):        # else it is found again where it begins
             fields = {**beside, **named(match)}
             yield Message(rule=rule.name, kind=rule.kind, line=line.number, quoted=line.text, fields=fields)
 
 
+def joined(lines: Iterable[Line]) -> str:
+    """Lines as one, without the bars and branches that uv, pip and libmamba draw before them."""
+    return " ".join(FRAME.sub("", line.text) for line in lines)[:MOST_JOINED]
+
+
 def fields_beside(rule: Rule, text: Text) -> dict[str, str] | None:
-    """What the `also` patterns read; None where one of them is not found."""
+    """What the `also` and `reads` patterns read; None where one of the former is not found."""
     fields: dict[str, str] = {}
+    for pattern in rule.reads:
+        match = first_match(re.compile(pattern), text.lines)
+        fields = {**(named(match) if match else {}), **fields}
     for pattern in rule.also:
         match = first_match(re.compile(pattern), text.lines)
         if match is None:

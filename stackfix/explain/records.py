@@ -8,7 +8,7 @@ from typing import Protocol
 
 from stackfix.abi.records import Books
 from stackfix.matrix.library_records import Libraries
-from stackfix.matrix.records import Matrix
+from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
 
 Fields = Mapping[str, str]      # what a rule read and derived: {"symbol": "__nvJitLinkAddData_12_1", "cuda": "12.1"}
 
@@ -62,6 +62,8 @@ class Rule:
     anchors: tuple[str, ...]        # a line without any of these words, in any case, is not looked at
     patterns: tuple[str, ...]       # regular expressions; named groups become fields
     also: tuple[str, ...] = ()      # patterns that must be found somewhere in the text, too; their groups are fields
+    reads: tuple[str, ...] = ()     # patterns that may be found somewhere in the text; their groups are fields
+    lines: int = 1                  # how many lines a message may run over: they are joined, without what frames them
     weight: int                     # 0 to 100: of two messages the heavier is explained first
     hides: tuple[str, ...] = ()     # rules whose messages need no explanation where this one is found
     derive: tuple[str, ...] = ()    # names in explain.derive.DERIVE
@@ -108,6 +110,18 @@ class Facts(Protocol):
 
     @property
     def matrix(self) -> Matrix: ...
+
+    @property
+    def torch(self) -> tuple[TorchBuild, ...]: ...              # `matrix.torch` alone: much quicker
+
+    @property
+    def companions(self) -> tuple[Companion, ...]: ...          # the same
+
+    @property
+    def flash_attn(self) -> tuple[FlashAttnRelease, ...]: ...
+
+    @property
+    def flash_attn_wheels(self) -> tuple[FlashAttnWheel, ...]: ...
 
     @property
     def libraries(self) -> Libraries: ...

@@ -12,6 +12,7 @@ from stackfix.matrix.rows import Origins, Row
 from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 
 EXPECTED = ("errors/<area>.toml",)
+MOST_LINES = 40         # of one message
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -51,6 +52,8 @@ def parse_rule(row: Row, origins: Origins) -> Rule:
         anchors=tuple(each.lower() for each in row.several("anchors", "text")),
         patterns=row.several("patterns", "text"),
         also=row.several("also", "text") if row.has("also") else (),
+        reads=row.several("reads", "text") if row.has("reads") else (),
+        lines=row.whole("lines") if row.has("lines") else 1,
         weight=row.whole("weight"),
         hides=row.words("hides", "name", needed=False),
         derive=row.words("derive", "name", needed=False),
@@ -58,7 +61,9 @@ def parse_rule(row: Row, origins: Origins) -> Rule:
         examples=tuple(parse_example(each) for each in row.rows("example")),
         source=origins.of(row)[0],
     )
-    for pattern in (*rule.patterns, *rule.also):
+    if not 1 <= rule.lines <= MOST_LINES:
+        row.fault(f"lines is not from 1 to {MOST_LINES}")
+    for pattern in (*rule.patterns, *rule.also, *rule.reads):
         check_pattern(pattern, row)
     for wanted, found in (("causes", rule.causes), ("examples", rule.examples), ("anchors", rule.anchors)):
         if not found:
