@@ -1,10 +1,8 @@
-"""Which CUDA a driver runs, and which GPU runs what code. Pure."""
+"""Which CUDA a driver runs, and which GPU runs what code. Pure, and without packaging: all of it is plain numbers."""
 
 from __future__ import annotations
 
 import re
-
-from packaging.version import Version
 
 from stackfix.matrix.records import DriverFamily, Matrix
 
@@ -55,13 +53,13 @@ def newest_cuda_for_driver(matrix: Matrix, driver: str) -> str | None:
     """The newest CUDA minor that a driver runs, "12.9" for 535.54.03; None for a driver older than all families."""
     majors = [row.cuda_major for row in matrix.driver_families if driver_reaches(driver, row.floor)]
     minors = [row.cuda for row in matrix.toolkit_drivers if majors and major_of(row.cuda) == max(majors)]
-    return max(minors, key=Version, default=str(max(majors)) if majors else None)
+    return max(minors, key=_numbers, default=str(max(majors)) if majors else None)
 
 
 def jit_cuda_of_driver(matrix: Matrix, driver: str) -> str | None:
     """The newest CUDA minor whose PTX the driver compiles: its toolkit shipped with this driver or an older one."""
     minors = [row.cuda for row in matrix.toolkit_drivers if driver_reaches(driver, row.driver)]
-    return max(minors, key=Version, default=None)
+    return max(minors, key=_numbers, default=None)
 
 
 def gpu_runs(archs: tuple[str, ...], gpu: str) -> bool:
