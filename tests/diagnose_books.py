@@ -14,6 +14,7 @@ from stackfix.abi.nvidia_bounds import bounds_in, since_in
 from stackfix.abi.nvidia_text import Exports
 from stackfix.abi.nvidia_versions import mask_of
 from stackfix.abi.records import (
+    Asking,
     BookRelease,
     Books,
     Bounds,
@@ -98,6 +99,13 @@ class FakeNvidiaBook:
 
     def provides(self, package: str, version: str, soname: str, names: Collection[str]) -> Provision:
         raise AssertionError(package)
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        raise AssertionError
+
+    def asking(self, soname: str, name: str) -> tuple[Asking, ...]:
+        raise AssertionError(soname, name)
 
     def consumer_versions(self, consumer: str) -> tuple[str, ...]:
         raise AssertionError(consumer)

@@ -15,6 +15,7 @@ from stackfix.abi.facts_python import installers_refuse, module_abi, python_abis
 from stackfix.abi.judged import ReadWheels
 from stackfix.abi.records import (
     AbiFacts,
+    Asking,
     BookRelease,
     Books,
     Bounds,
@@ -73,6 +74,13 @@ class SmallNvidiaBook:
 
     def exported(self, package: str, version: str, soname: str) -> Collection[str] | None:
         return {("nvidia-cublas-cu12", "12.8.5.5", "libcublas.so.12"): frozenset[str]()}.get((package, version, soname))
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        raise AssertionError
+
+    def asking(self, soname: str, name: str) -> tuple[Asking, ...]:
+        raise AssertionError(soname, name)
 
     def consumer_versions(self, consumer: str) -> tuple[str, ...]:
         return {"torch": ("2.3.1",)}.get(consumer, ())

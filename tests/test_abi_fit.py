@@ -16,7 +16,17 @@ from stackfix.abi.fit_libraries import lost_for_some
 from stackfix.abi.fit_minors import spans
 from stackfix.abi.host import CANNOT_TELL, DOES_NOT_FIT, FITS, Axis, Host, HostTorch
 from stackfix.abi.judged import ReadWheels
-from stackfix.abi.records import AbiFacts, Books, Bounds, Compiled, CompiledFile, LibraryUse, Provision, Since
+from stackfix.abi.records import (
+    AbiFacts,
+    Asking,
+    Books,
+    Bounds,
+    Compiled,
+    CompiledFile,
+    LibraryUse,
+    Provision,
+    Since,
+)
 from stackfix.inspect.fatbin_records import CodeSet, GpuArchs
 from tests.abi_small import compiled, write_book
 
@@ -51,6 +61,13 @@ class CublasBook:
 
     def exported(self, package: str, version: str, soname: str) -> Collection[str] | None:
         return None
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        raise AssertionError
+
+    def asking(self, soname: str, name: str) -> tuple[Asking, ...]:
+        raise AssertionError(soname, name)
 
     def consumer_versions(self, consumer: str) -> tuple[str, ...]:
         return ()

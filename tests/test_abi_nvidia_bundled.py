@@ -105,3 +105,22 @@ def test_another_soname_ends_what_a_package_can_give() -> None:
     """torch 2.0 is linked against libcupti.so.11.7, which the next release of that package calls libcupti.so.11.8."""
     found = bounds("torch", "2.0.1", "libcupti.so.11.7", "nvidia-cuda-cupti-cu11")
     assert (found.versions, found.ceiling, found.gone_in) == (("11.7.101",), "11.7.101", "11.8.87")
+
+
+@pytest.mark.parametrize(("soname", "name", "consumer", "file", "first", "last"), [
+    ("libnvJitLink.so.12", "__nvJitLinkComplete_12_4", "nvidia-cusparse-cu12", "libcusparse.so.12", "12.3.0.142",
+     "12.3.1.170"),
+    ("libnccl.so.2", "ncclCommRegister", "torch", "libtorch_cuda.so", "2.2.0", None),
+    ("libcublas.so.12", "cublasSetEnvironmentMode", "nvidia-cusolver-cu12", "libcusolver.so.11", "11.7.4.40", None),
+])
+def test_who_asks_for_a_function(soname: str, name: str, consumer: str, file: str, first: str,
+                                 last: str | None) -> None:
+    found, = (each for each in bundled().asking(soname, name) if (each.consumer, each.file) == (consumer, file))
+    assert found.versions[0] == first
+    assert last is None or found.versions[-1] == last
+    for version in bundled().consumer_versions(consumer):
+        assert (version in found.versions) == any(
+            name in names for asker, wanted, names in bundled().wants(consumer, version)
+            if (asker, wanted) == (file, soname))
+    assert bundled().asking(soname, "noSuchFunction") == ()
+    assert soname in bundled().sonames

@@ -11,7 +11,7 @@ from pathlib import Path
 from stackfix.abi.nvidia_bounds import bounds_in, since_in
 from stackfix.abi.nvidia_text import INTERNAL, Consumer, Exports, Published, parse_exports, parse_packages, parse_uses
 from stackfix.abi.nvidia_versions import version_key
-from stackfix.abi.records import Bounds, LibraryUse, Provision, Since
+from stackfix.abi.records import Asking, Bounds, LibraryUse, Provision, Since
 from stackfix.matrix.toml_files import matrix_directory, read_file
 
 EXPECTED = ("nvidia/packages.tsv", "nvidia/<library>.tsv", "uses.tsv")
@@ -156,6 +156,14 @@ class AlmanacOfNvidia:
         found = ((each.file, each.soname, tuple(name for name, mask in each.masks.items() if mask >> place & 1))
                  for each in known.wants)
         return tuple(each for each in found if each[2])
+
+    def asking(self, soname: str, name: str) -> tuple[Asking, ...]:
+        """Who wants a function of a library: for each consumer's file, the releases that do."""
+        return tuple(
+            Asking(consumer=consumer, file=each.file, versions=tuple(
+                version for place, version in enumerate(known.versions) if each.masks[name] >> place & 1))
+            for consumer, known in self._uses().items()
+            for each in known.wants if each.soname == soname and each.masks.get(name))
 
     def uses(self, consumer: str, version: str) -> tuple[LibraryUse, ...]:
         """What a release wants of libraries of other wheels, for each wheel that has one; () where it was not read."""

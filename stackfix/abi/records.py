@@ -194,6 +194,15 @@ class LibraryUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Which releases of one consumer's library want one function."""
+
+    consumer: str                   # "nvidia-cusparse-cu12", "torch"
+    file: str                       # its library: "libcusparse.so.12"
+    versions: tuple[str, ...]       # read versions that want it, oldest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provision:
     """Whether one version of a library wheel exports some names: all of them where both lists are empty."""
 
@@ -208,6 +217,15 @@ class Provision:
 
 class NvidiaBook(Protocol):
     """Which releases of NVIDIA's library wheels export which functions."""
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        """Libraries that are known."""
+        ...
+
+    def asking(self, soname: str, name: str) -> tuple[Asking, ...]:
+        """Who wants a function of a library: for each consumer's file, the releases that do."""
+        ...
 
     def packages(self, soname: str) -> tuple[str, ...]:
         """Wheels that carry a library of this soname: ("nvidia-cusparse-cu12", "nvidia-cusparse")."""
