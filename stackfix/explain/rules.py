@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from stackfix.errors import BadInput
@@ -14,6 +15,7 @@ from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 EXPECTED = ("errors/<area>.toml",)
 MOST_LINES = 40         # of one message
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+PART = re.compile(r"%\{([a-z_]+)\}")
 
 
 def read_rules(directory: Path | None = None) -> tuple[Rule, ...]:
@@ -34,13 +36,15 @@ def parse_rules(document: dict[str, object], faults: Faults) -> tuple[Rule, ...]
     """The rules of one file."""
     top = Row(document, "", faults)
     origins = Origins(top, faults)
-    rules = tuple(parse_rule(row, origins) for row in top.rows("rule", "name"))
+    table = top.table("parts", needed=False)
+    parts = {name: table.text(name) for name in table.names()}
+    rules = tuple(parse_rule(row, origins, parts) for row in top.rows("rule", "name"))
     top.done()
     return rules
 
 
-def parse_rule(row: Row, origins: Origins) -> Rule:
-    """One rule."""
+def parse_rule(row: Row, origins: Origins, parts: Mapping[str, str]) -> Rule:
+    """One rule. `parts`: pieces that patterns of the file share, by the names that they have in them."""
     name = row.text("name")
     if not NAME.fullmatch(name):
         row.fault(f"{name!r} is not a name in kebab case")
@@ -50,9 +54,9 @@ def parse_rule(row: Row, origins: Origins) -> Rule:
         family=row.chosen("family", tuple(f"K{number}" for number in range(1, 8))),
         what=row.text("what"),
         anchors=tuple(each.lower() for each in row.several("anchors", "text")),
-        patterns=row.several("patterns", "text"),
-        also=row.several("also", "text") if row.has("also") else (),
-        reads=row.several("reads", "text") if row.has("reads") else (),
+        patterns=composed(row, "patterns", parts),
+        also=composed(row, "also", parts) if row.has("also") else (),
+        reads=composed(row, "reads", parts) if row.has("reads") else (),
         lines=row.whole("lines") if row.has("lines") else 1,
         weight=row.whole("weight"),
         hides=row.words("hides", "name", needed=False),
@@ -70,6 +74,16 @@ def parse_rule(row: Row, origins: Origins) -> Rule:
             row.fault(f"no {wanted}")
     row.done()
     return rule
+
+
+def composed(row: Row, key: str, parts: Mapping[str, str]) -> tuple[str, ...]:
+    """The patterns with the parts put in that they name: `%{requester}`."""
+    def part(match: re.Match[str]) -> str:
+        if match[1] not in parts:
+            row.fault(f"{match[1]!r} is not in [parts]")
+        return parts.get(match[1], "")
+
+    return tuple(PART.sub(part, each) for each in row.several(key, "text"))
 
 
 def check_pattern(pattern: str, row: Row) -> None:

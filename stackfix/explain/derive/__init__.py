@@ -9,6 +9,15 @@ from stackfix.explain.records import Derivation
 
 NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is imported when a rule needs it
     "cuda-symbol": "stackfix.explain.derive.cuda_symbols",
+    "cudnn-pair": "stackfix.explain.derive.cudnn",
+    "torch-cudnn-lock": "stackfix.explain.derive.cudnn",
+    "found-cuda": "stackfix.explain.derive.driver",
+    "driver-of-cuda": "stackfix.explain.derive.driver",
+    "torch-for-driver": "stackfix.explain.derive.driver",
+    "gpu": "stackfix.explain.derive.devices",
+    "torch-for-gpu": "stackfix.explain.derive.devices",
+    "requester": "stackfix.explain.derive.requesters",
+    "preload": "stackfix.explain.derive.preloads",
 }
 
 

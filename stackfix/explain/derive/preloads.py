@@ -1,0 +1,42 @@
+"""Which torch opens a library of its wheels by path before anything else can take another copy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from stackfix.explain.derive.pins import linux_builds, lock_of, newest_first
+from stackfix.explain.derive.words import key_of, minor_of
+from stackfix.explain.records import Derivation, Facts, Fields
+
+FLOOR = re.compile(r"[>=]=\s*(\d+(?:\.\d+)*)")
+
+
+def preload(fields: Fields, facts: Facts) -> Fields:
+    """`preloads`: the oldest torch that opens the library `stem` itself; `preloading`: the lock of one that does.
+
+    The lock is of the CUDA minor `symbol_cuda` where such a torch has it, else of the oldest that preloads.
+    """
+    oldest = preloading_since(fields.get("stem", ""), facts)
+    if oldest is None:
+        return {}
+    builds = [each for each in newest_first(linux_builds(facts))
+              if key_of(each.version) >= key_of(oldest) and each.cuda != "cpu"]
+    same = [each for each in builds if each.cuda == fields.get("symbol_cuda")]
+    least = [each for each in builds if minor_of(each.version) == minor_of(oldest) and each.index == "default"]
+    lock = lock_of(same or least, fields.get("python"))
+    return {"preloads": oldest, **({"preloading": lock} if lock else {})}
+
+
+def preloading_since(stem: str, facts: Facts) -> str | None:
+    """The oldest release from which on every row opens the library once its first step has not failed."""
+    found = None
+    for row in facts.libraries.imports if stem else ():
+        if row.project != "torch" or (floor := FLOOR.search(row.versions or "")) is None:
+            continue
+        opens = any(step.when == "loaded" and f"/{stem}.so" in step.file for step in row.steps)
+        found = None if not opens else found or floor[1]
+    return found
+
+
+DERIVE: Mapping[str, Derivation] = {"preload": preload}
