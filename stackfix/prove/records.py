@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from stackfix.inspect.records import ElfObject, Symbols, UnreadableElf
 
@@ -54,7 +54,7 @@ class WheelTables:
 
     sha256: str
     file: str
-    basis: Literal["almanac", "wheel"]      # facts that ship with stackfix; all that the wheel itself has
+    basis: str                      # "almanac": facts that ship with stackfix; "wheel": all that the wheel itself has
     project: WheelProject
     libraries: tuple[LibraryAt, ...]        # every shared object of the wheel, by path
     listing: tuple[str, ...] | None         # every file that it installs, by path; None: only `libraries` is known

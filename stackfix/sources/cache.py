@@ -7,6 +7,7 @@ content holds a credential.
     metadata-v1/   what a file's metadata says, for ever, by the file's sha256 and by what vouches for it
     pages-v1/      index pages as they came, with the time until which the server lets us use them unasked
     hashes-v1/     sha256 of release assets that were downloaded whole
+    tables-v1/     what a proof asks of a wheel's shared objects, by the wheel's sha256 (stackfix.tables)
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class KeptPage:
     url: str                        # after redirects: links are relative to it
     etag: str | None
     fresh: bool
+    until: float                    # seconds since the epoch; 0 where it has to be asked for
+    packed: str | None              # sha256 of the body as it was sent
 
 
 class Cache:
@@ -60,22 +63,30 @@ class Cache:
             return None
         stored, until, now = entry.about.get("stored"), entry.about.get("until"), time.time()
         fresh = isinstance(stored, float) and isinstance(until, float) and stored <= now < until
+        packed = entry.about.get("packed")
         return KeptPage(content=entry.content, content_type=kind, url=final,
-                        etag=etag if isinstance(etag, str) else None, fresh=fresh)
+                        etag=etag if isinstance(etag, str) else None, fresh=fresh,
+                        until=until if fresh and isinstance(until, float) else 0.0,
+                        packed=packed if isinstance(packed, str) else None)
 
-    def keep_page(self, url: str, *, final: str, headers: Mapping[str, str], content: bytes) -> None:
+    def page_entry(self, url: str) -> str:
+        """The file that holds the kept page of `url`, if one does."""
+        return str(self._path("pages-v1", _name(url)))
+
+    def keep_page(self, url: str, *, final: str, headers: Mapping[str, str], content: bytes, packed: str | None = None,
+                  now: float | None = None) -> None:
         """Keep a page as its headers allow (RFC 9111); without headers it is kept for --offline alone."""
         orders = directives(headers.get("cache-control", ""))
         if "no-store" in orders:
             return
-        now = time.time()
+        now = time.time() if now is None else now
         about = {"url": without_credentials(final), "content_type": headers.get("content-type", ""), "stored": now,
-                 "etag": headers.get("etag"), "until": now + lifetime(orders, headers.get("age"))}
+                 "etag": headers.get("etag"), "until": usable_until(headers, now), "packed": packed}
         self._write("pages-v1", _name(url), about, content)
 
-    def renew_page(self, url: str, page: KeptPage, headers: Mapping[str, str]) -> None:
+    def renew_page(self, url: str, page: KeptPage, headers: Mapping[str, str], now: float | None = None) -> None:
         """The server said 304: the kept content counts as new, under the new headers."""
-        self.keep_page(url, final=page.url, content=page.content,
+        self.keep_page(url, final=page.url, content=page.content, packed=page.packed, now=now,
                        headers={"content-type": page.content_type, **({"etag": page.etag} if page.etag else {}),
                                 **{key: headers[key] for key in ("etag", "cache-control", "age") if key in headers}})
 
@@ -86,6 +97,17 @@ class Cache:
 
     def keep_record(self, kind: str, key: str, about: Mapping[str, object]) -> None:
         self._write(kind, key, about, b"")
+
+    def entry(self, kind: str, key: str) -> Entry | None:
+        """A record with content."""
+        return self._read(kind, key)
+
+    def keep_entry(self, kind: str, key: str, about: Mapping[str, object], content: bytes) -> None:
+        self._write(kind, key, about, content)
+
+    def drop_entry(self, kind: str, key: str) -> None:
+        """Let an entry go that is not what it seems."""
+        self._remove(self._path(kind, key))
 
     def _path(self, kind: str, key: str) -> Path:
         return self.directory / kind / key      # no folder per prefix: making one costs more than the entry
@@ -143,6 +165,12 @@ class Cache:
 
 def _name(url: str) -> str:
     return hashlib.sha256(without_credentials(url).encode()).hexdigest()
+
+
+def usable_until(headers: Mapping[str, str], now: float) -> float:
+    """Seconds since the epoch until which an answer of `now` may be used unasked; `now` itself where it may not."""
+    orders = directives(headers.get("cache-control", ""))
+    return now if "no-store" in orders else now + lifetime(orders, headers.get("age"))
 
 
 def directives(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.ldso import read_loader
 from stackfix.inspect.ldso_cache import choose, parse_cache
 from stackfix.inspect.places import Root
-from stackfix.inspect.records import FileAt, LoaderEnvironment, LoaderMachine
+from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, LoaderMachine
 from tests.loader_oracle.build import Bench
 from tests.loader_oracle.graph import Graph
 from tests.loader_oracle.simulators import Faithful
@@ -120,10 +120,11 @@ def of_graph(bound: Bound) -> bool:
     return not requester.startswith(("/lib/", "/usr/", "linux-vdso")) and not requester.endswith(BENCH)
 
 
-def run_simulated(graph: Graph, folder: Path, bench: Bench, kind: type[Simulator] = Faithful) -> Observation:
-    """Let the simulator do it."""
+def run_simulated(graph: Graph, folder: Path, bench: Bench, kind: type[Simulator] = Faithful,
+                  files: Files | None = None) -> Observation:
+    """Let the simulator do it. `files`: the disk as somebody else reads it."""
     environ = environment_of(graph, folder)
-    files = DiskFiles()
+    files = files or DiskFiles()
     cwd = folder / graph.cwd
     cached = cwd / "ld.so.cache"
     own = machine()
