@@ -14,6 +14,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "found-cuda": "stackfix.explain.derive.driver",
     "driver-of-cuda": "stackfix.explain.derive.driver",
     "torch-for-driver": "stackfix.explain.derive.driver",
+    "floors": "stackfix.explain.derive.driver",
     "gpu": "stackfix.explain.derive.devices",
     "torch-for-gpu": "stackfix.explain.derive.devices",
     "requester": "stackfix.explain.derive.requesters",

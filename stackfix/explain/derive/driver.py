@@ -1,0 +1,77 @@
+"""Drivers: what CUDA they serve, and which builds of torch run with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from stackfix.explain.derive.releases import (
+    CPU,
+    PLATFORM,
+    build_name,
+    by_preference,
+    lock_command,
+    named_build,
+    numbers,
+)
+from stackfix.explain.records import Derivation, Facts, Fields
+from stackfix.matrix.hardware import major_of
+
+NUMBER = re.compile(r"(\d{1,2})0(\d)0")        # what cuDriverGetVersion returns
+
+
+def found_cuda(fields: Fields, _facts: Facts) -> Fields:
+    """`serves`, the newest CUDA that the driver knows: "11.4" of the number `found`, 11040, or by nvidia-smi."""
+    match = NUMBER.fullmatch(fields.get("found", ""))
+    cuda = f"{match[1]}.{match[2]}" if match else fields.get("driver_cuda", "")
+    return {"serves": cuda} if cuda else {}
+
+
+def driver_of_cuda(fields: Fields, facts: Facts) -> Fields:
+    """What the newest CUDA that a driver knows, `serves`, tells of the driver: its branch, what it runs."""
+    cuda = fields.get("serves", "")
+    if not numbers(cuda):
+        return {}
+    found = {}
+    shipped = [row.driver for row in facts.matrix.toolkit_drivers if row.cuda == cuda]
+    if shipped:
+        found["shipped_driver"] = min(shipped, key=numbers)
+        found["branch"] = found["shipped_driver"].partition(".")[0]
+    minors = [row.cuda for row in facts.matrix.toolkit_drivers if major_of(row.cuda) == major_of(cuda)]
+    if minors:
+        found["newest_cuda"] = max(minors, key=numbers)
+    later = [row for row in facts.matrix.driver_families if row.cuda_major > major_of(cuda)]
+    if later:
+        next_one = min(later, key=lambda row: row.cuda_major)
+        found |= {"next_major": str(next_one.cuda_major), "next_floor": next_one.floor}
+    return found
+
+
+def torch_for_driver(fields: Fields, facts: Facts) -> Fields:
+    """For a driver that `serves` a CUDA: the build that the text names and its needs, and `lock` of one that runs."""
+    found: dict[str, str] = {}
+    named = named_build(fields, facts)
+    floor = {row.cuda_major: row.floor for row in facts.matrix.driver_families}
+    if named is not None and named.cuda != CPU and major_of(named.cuda) in floor:
+        found |= {"named_build": build_name(named), "named_cuda": named.cuda, "named_major": str(major_of(named.cuda)),
+                  "named_floor": floor[major_of(named.cuda)]}
+    cuda = fields.get("serves", "")
+    runs = [each for each in facts.torch if numbers(cuda) and each.platform == PLATFORM and each.cuda != CPU
+            and major_of(each.cuda) <= major_of(cuda) and major_of(each.cuda) in floor]
+    if runs and major_of(cuda) >= min(floor):
+        best = by_preference(runs, fields)[0]
+        driver = fields.get("driver") or fields.get("branch")
+        found |= {"runs_build": build_name(best), "lock": lock_command(best, driver=driver)}
+    return found
+
+
+def floors(_fields: Fields, facts: Facts) -> Fields:
+    """`floors`, in words: the oldest driver of each CUDA major."""
+    rows = sorted(facts.matrix.driver_families, key=lambda row: row.cuda_major)
+    return {"floors": "; ".join(f"CUDA {row.cuda_major} needs driver {row.floor} or newer" for row in rows)}
+
+
+DERIVE: Mapping[str, Derivation] = {
+    "found-cuda": found_cuda, "driver-of-cuda": driver_of_cuda, "torch-for-driver": torch_for_driver,
+    "floors": floors,
+}
