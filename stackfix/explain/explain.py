@@ -8,6 +8,7 @@ from stackfix.explain.context import read_context
 from stackfix.explain.fill import filled_causes
 from stackfix.explain.match import find_messages, with_fields
 from stackfix.explain.records import Cause, Derivation, Explanation, Facts, Message, Rule, Text
+from stackfix.explain.text_words import Words
 
 MOST_CAUSES = 8         # more are noise: they are of the lightest messages
 
@@ -16,11 +17,12 @@ def explain(
     text: Text, rules: Sequence[Rule], facts: Facts, derivations: Mapping[str, Derivation],
 ) -> Explanation:
     """What the text means. Unknown where no rule is found in it, or where of none that is found a cause holds."""
-    context = read_context(text)
+    words = Words(text)
+    context = read_context(words)
     by_name = {rule.name: rule for rule in rules}
     messages: list[Message] = []
     causes: list[Cause] = []
-    for found in find_messages(text, rules):
+    for found in find_messages(words, rules):
         rule = by_name[found.rule]
         message = derived(with_fields(found, context), rule, facts, derivations)
         holding = [each for each in filled_causes(rule.causes, message.fields) if each not in causes]

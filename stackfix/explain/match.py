@@ -6,51 +6,58 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from stackfix.explain.records import Fields, Line, Message, Rule, Text
+from stackfix.explain.records import Fields, Line, Message, Rule
+from stackfix.explain.text_chains import chains
+from stackfix.explain.text_words import Words
 
 FRAME = re.compile(r"^[\s│├└╰╭─▶┬┤|\u00d7]+")
 MOST_JOINED = 8192          # characters of a message that runs over lines
 MOST_MESSAGES = 200         # of a text, each different in what it says; a log repeats itself
+MOST_OF_RULE = 50           # so that one rule's messages leave room for another's
 
 
-def find_messages(text: Text, rules: Iterable[Rule]) -> tuple[Message, ...]:
-    """What was found: heaviest first, of equal ones the later line, since the last error of a traceback decides.
+def find_messages(words: Words, rules: Iterable[Rule]) -> tuple[Message, ...]:
+    """What was found: the most decisive first.
 
-    One message for each rule and what it read; rules that another one hides are left out. The fields are those of the
-    pattern and, where the rule asks for more, of the rest of the text.
+    That is the heavier rule; of equal ones the later line, as a log ends with what stopped it, but of chained
+    tracebacks the first, of which the others are consequences. One message for each rule and what it read; rules that
+    another one hides are left out. The fields are those of the pattern and, where the rule asks for more, of the rest
+    of the text.
     """
-    lowered = [line.text.lower() for line in text.lines]
-    whole = "\n".join(lowered)
-    weights: dict[str, int] = {}
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, int, Message]] = {}
     hidden: set[str] = set()
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], Message] = {}
     for rule in rules:
-        if not any(anchor in whole for anchor in rule.anchors):
-            continue
-        for message in messages_of(rule, text, lowered):
-            found[rule.name, tuple(sorted(message.fields.items()))] = message
-            weights[rule.name] = rule.weight
+        before = len(found)
+        for place, message in messages_of(rule, words):
+            found[rule.name, tuple(sorted(message.fields.items()))] = (rule.weight, place, message)
             hidden.update(rule.hides)
-            if len(found) >= MOST_MESSAGES:
+            if len(found) - before >= MOST_OF_RULE or len(found) >= MOST_MESSAGES:
                 break
-    kept = [each for each in found.values() if each.rule not in hidden]
-    return tuple(sorted(kept, key=lambda each: (-weights[each.rule], -each.line, each.rule)))
+    chained = chains(words) if len(found) > 1 else {}
+
+    def order(each: tuple[int, int, Message]) -> tuple[int, int, int, str]:
+        weight, place, message = each
+        start = chained.get(place)
+        return (-weight, -place, 0, message.rule) if start is None else (-weight, -start, place, message.rule)
+
+    kept = (each for each in found.values() if each[2].rule not in hidden)
+    return tuple(message for _, _, message in sorted(kept, key=order))
 
 
-def messages_of(rule: Rule, text: Text, lowered: list[str]) -> Iterator[Message]:
-    """Each line in which the rule is found; none where the text lacks what it asks for besides."""
-    beside = fields_beside(rule, text)
+def messages_of(rule: Rule, words: Words) -> Iterator[tuple[int, Message]]:
+    """Each line in which the rule is found, with its place; none where the text lacks what it asks for besides."""
+    places = words.places(rule.anchors)
+    beside = fields_beside(rule, words.lines) if places else None
     if beside is None:
         return
     patterns = [re.compile(pattern) for pattern in rule.patterns]
-    for position, (line, low) in enumerate(zip(text.lines, lowered, strict=True)):
-        if not any(anchor in low for anchor in rule.anchors):
-            continue
-        stretch = line.text if rule.lines == 1 else joined(text.lines[position:position + rule.lines])
+    for place in places:
+        line = words.lines[place]
+        stretch = line.text if rule.lines == 1 else joined(words.lines[place:place + rule.lines])
         match = next(filter(None, (pattern.search(stretch) for pattern in patterns)), None)
         if match and match.start() < len(line.text):        # else it is found again where it begins
             fields = {**beside, **named(match)}
-            yield Message(rule=rule.name, kind=rule.kind, line=line.number, quoted=line.text, fields=fields)
+            yield place, Message(rule=rule.name, kind=rule.kind, line=line.number, quoted=line.text, fields=fields)
 
 
 def joined(lines: Iterable[Line]) -> str:
@@ -58,14 +65,14 @@ def joined(lines: Iterable[Line]) -> str:
     return " ".join(FRAME.sub("", line.text) for line in lines)[:MOST_JOINED]
 
 
-def fields_beside(rule: Rule, text: Text) -> dict[str, str] | None:
+def fields_beside(rule: Rule, lines: Iterable[Line]) -> dict[str, str] | None:
     """What the `also` and `reads` patterns read; None where one of the former is not found."""
     fields: dict[str, str] = {}
     for pattern in rule.reads:
-        match = first_match(re.compile(pattern), text.lines)
+        match = first_match(re.compile(pattern), lines)
         fields = {**(named(match) if match else {}), **fields}
     for pattern in rule.also:
-        match = first_match(re.compile(pattern), text.lines)
+        match = first_match(re.compile(pattern), lines)
         if match is None:
             return None
         fields.update(named(match))
