@@ -54,8 +54,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records", "write.records"}),
     # a locked stack on a planned tree: diagnose's loader over tables of wheels
     "prove": frozenset({"abi.records", "diagnose", "inspect.records", "inspect.environment_records",
-                        "inspect.machine_records", "inspect.ldso_records", "matrix.library_records",
-                        "resolve.records"}),
+                        "inspect.machine_records", "inspect.ldso_records", "inspect.object_names",
+                        "matrix.library_records", "matrix.proof_records", "matrix.records", "resolve.records"}),
     # wheels reduced to tables: downloads what nobody has kept, reads ELF files
     "tables": frozenset({"abi.records", "inspect", "matrix.toml_files", "prove.records", "sources"}),
 }

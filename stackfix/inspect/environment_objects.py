@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stackfix.inspect.environment_files import InstalledFiles
-from stackfix.inspect.environment_records import LibraryFolder, Note, SharedObject
+from stackfix.inspect.environment_records import Note, SharedObject
+from stackfix.inspect.object_names import library_folders, module_of
 
 SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+)*")
-EXTENSION = re.compile(r"(?P<module>[A-Za-z_]\w*)(?:\.(?P<tag>cpython-\d+t?[-\w]*|pypy\d+[-\w]*|abi3t?))?\.so")
 MAX_DEPTH = 40
 OTHER_ENVIRONMENT = frozenset({"pyvenv.cfg", "conda-meta"})
 MAX_FOREIGN_FOLDERS = 20_000    # a .pth may add somebody's whole home, and a link may lead to /
@@ -97,25 +97,5 @@ def is_worth_entering(name: str, *, foreign: bool) -> bool:
     return name != "__pycache__" and not (foreign and name.startswith(".") and name != ".libs")
 
 
-def module_of(path: str) -> tuple[str | None, str | None]:
-    """(`torch._C`, tag) for a path in a site folder that can be imported; `lib….so` without a tag is a library."""
-    *packages, name = path.split("/")
-    match = EXTENSION.fullmatch(name)
-    if match is None or not all(each.isidentifier() for each in packages):
-        return None, None
-    if match["tag"] is None and match["module"].startswith("lib"):
-        return None, None
-    return ".".join([*packages, match["module"]]), match["tag"]
-
-
-def library_folders(objects: Sequence[SharedObject]) -> tuple[LibraryFolder, ...]:
-    """Folders that hold libraries, by path: `nvidia/cublas/lib`, `nvidia/cu13/lib`, `torch/lib`, `numpy.libs`."""
-    found: dict[str, list[SharedObject]] = {}
-    for each in objects:
-        folder, _, name = each.path.rpartition("/")
-        if name.startswith("lib") and each.module is None:
-            found.setdefault(folder, []).append(each)
-    return tuple(LibraryFolder(
-        path=folder, owners=tuple(sorted({owner for each in inside for owner in each.owners})),
-        libraries=tuple(sorted(each.path.rpartition("/")[2] for each in inside)),
-    ) for folder, inside in sorted(found.items()))
+__all__ = ["SHARED_OBJECT", "Searched", "find_shared_objects", "is_shared_object", "library_folders", "module_of",
+           "walk"]
