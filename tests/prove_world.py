@@ -44,7 +44,7 @@ class InstalledTables:
     def read(self, info: str) -> WheelTables | None:
         """What one dist-info says."""
         found = read_distribution(self.root, self.site, info, "dist-info", [])
-        record = self.root.find_text(f"{info}/RECORD")
+        record = self.root.find_text(f"{info}/RECORD", 64 << 20)
         if found is None or record is None:
             return None
         listing = sorted(path for row in csv.reader(record.splitlines()) if (path := told(row[0])) is not None)
