@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from stackfix.explain.context import read_context
 from stackfix.explain.fill import filled_causes
 from stackfix.explain.match import find_messages, with_fields
-from stackfix.explain.records import Cause, Derivation, Explanation, Facts, Message, Rule, Text
+from stackfix.explain.records import Cause, Derivation, Explanation, Facts, Fields, Line, Message, Rule, Text
 from stackfix.explain.text_words import Words
+from stackfix.explain.unknown import read_unknown
 
 MOST_CAUSES = 8         # more are noise: they are of the lightest messages
+MOST_DERIVED = 24       # messages for which the almanac is asked
+MOST_BROKEN = 400       # lines of a text in which a message is looked for over the ends of lines
 
 
 def explain(
@@ -19,18 +23,31 @@ def explain(
     """What the text means. Unknown where no rule is found in it, or where of none that is found a cause holds."""
     words = Words(text)
     context = read_context(words)
+    found = find_messages(words, rules) or find_messages(Words(rejoined(text)), rules)
+    messages, causes = explained(found, context, rules, facts, derivations)
+    if not messages:
+        return Explanation(kind="unknown", causes=(), messages=(), fields={**context, **read_unknown(words)})
+    return Explanation(kind=messages[0].kind, causes=tuple(causes), messages=tuple(messages), fields=context)
+
+
+def explained(
+    found: Sequence[Message], context: Fields, rules: Sequence[Rule], facts: Facts,
+    derivations: Mapping[str, Derivation],
+) -> tuple[list[Message], list[Cause]]:
+    """The messages of which a cause holds, with all that is known of them, and their causes, none twice."""
     by_name = {rule.name: rule for rule in rules}
     messages: list[Message] = []
     causes: list[Cause] = []
-    for found in find_messages(words, rules):
-        rule = by_name[found.rule]
-        message = derived(with_fields(found, context), rule, facts, derivations)
-        holding = [each for each in filled_causes(rule.causes, message.fields) if each not in causes]
+    for each in found[:MOST_DERIVED]:
+        rule = by_name[each.rule]
+        message = derived(with_fields(each, context), rule, facts, derivations)
+        holding = [cause for cause in filled_causes(rule.causes, message.fields) if cause not in causes]
         if holding:
             messages.append(message)
             causes += holding
-    kind = messages[0].kind if messages else "unknown"
-    return Explanation(kind=kind, causes=tuple(causes[:MOST_CAUSES]), messages=tuple(messages), fields=context)
+        if len(causes) >= MOST_CAUSES:
+            break
+    return messages, causes[:MOST_CAUSES]
 
 
 def derived(message: Message, rule: Rule, facts: Facts, derivations: Mapping[str, Derivation]) -> Message:
@@ -38,3 +55,13 @@ def derived(message: Message, rule: Rule, facts: Facts, derivations: Mapping[str
     for name in rule.derive:
         message = with_fields(message, derivations[name](message.fields, facts))
     return message
+
+
+def rejoined(text: Text) -> Text:
+    """The text with each two lines as one, as if a mail had broken them; of a long text none."""
+    if len(text.lines) > MOST_BROKEN:
+        return replace(text, lines=())
+    pairs = zip(text.lines, text.lines[1:], strict=False)
+    return replace(text, lines=tuple(
+        Line(number=first.number, text=first.text + gap + second.text) for first, second in pairs for gap in (" ", "")
+    ))

@@ -67,6 +67,7 @@ class Rule:
     weight: int                     # 0 to 100: of two messages the heavier is explained first
     hides: tuple[str, ...] = ()     # rules whose messages need no explanation where this one is found
     derive: tuple[str, ...] = ()    # names in explain.derive.DERIVE
+    findings: tuple[str, ...] = ()  # codes of `stackfix check` that may be this, as seen in an environment: "SF101"
     causes: tuple[CauseText, ...]
     examples: tuple[Example, ...]
     source: str                     # where it was read that this message means this

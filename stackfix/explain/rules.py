@@ -61,6 +61,7 @@ def parse_rule(row: Row, origins: Origins, parts: Mapping[str, str]) -> Rule:
         weight=row.whole("weight"),
         hides=row.words("hides", "name", needed=False),
         derive=row.words("derive", "name", needed=False),
+        findings=row.words("findings", "text", needed=False),
         causes=tuple(parse_cause(each) for each in row.rows("cause")),
         examples=tuple(parse_example(each) for each in row.rows("example")),
         source=origins.of(row)[0],
@@ -84,6 +85,16 @@ def composed(row: Row, key: str, parts: Mapping[str, str]) -> tuple[str, ...]:
         return parts.get(match[1], "")
 
     return tuple(PART.sub(part, each) for each in row.several(key, "text"))
+
+
+def expanded(row: Row, shared: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A rule's `reads`, each "@name" replaced by the patterns of that name."""
+    found: list[str] = []
+    for each in row.several("reads", "text"):
+        if each.startswith("@") and each[1:] not in shared:
+            row.fault(f"{each} is not in [reads]")
+        found += shared.get(each[1:], ()) if each.startswith("@") else (each,)
+    return tuple(found)
 
 
 def check_pattern(pattern: str, row: Row) -> None:
