@@ -14,7 +14,7 @@ MOST_LINES = 2000
 
 EXCEPTION = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?P<exception>[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt|Stop\w+))(?:: |$)"
-    r"(?P<said>.{0,300})",
+    r"(?:: |$)(?P<said>.{0,300})",
 )
 THINGS = {              # field -> (words of the line, pattern of one thing)
     "libraries": ((".so",), re.compile(
