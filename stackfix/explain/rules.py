@@ -38,13 +38,18 @@ def parse_rules(document: dict[str, object], faults: Faults) -> tuple[Rule, ...]
     origins = Origins(top, faults)
     table = top.table("parts", needed=False)
     parts = {name: table.text(name) for name in table.names()}
-    rules = tuple(parse_rule(row, origins, parts) for row in top.rows("rule", "name"))
+    table = top.table("reads", needed=False)
+    reads = {name: table.several(name, "text") for name in table.names()}
+    rules = tuple(parse_rule(row, origins, parts, reads) for row in top.rows("rule", "name"))
     top.done()
     return rules
 
 
-def parse_rule(row: Row, origins: Origins, parts: Mapping[str, str]) -> Rule:
-    """One rule. `parts`: pieces that patterns of the file share, by the names that they have in them."""
+def parse_rule(row: Row, origins: Origins, parts: Mapping[str, str], reads: Mapping[str, tuple[str, ...]]) -> Rule:
+    """One rule. `parts`: pieces that patterns of the file share, by the names that they have in them.
+
+    `reads`: patterns that rules of the file share, which "@name" in a rule's `reads` stands for.
+    """
     name = row.text("name")
     if not NAME.fullmatch(name):
         row.fault(f"{name!r} is not a name in kebab case")
@@ -56,7 +61,7 @@ def parse_rule(row: Row, origins: Origins, parts: Mapping[str, str]) -> Rule:
         anchors=tuple(each.lower() for each in row.several("anchors", "text")),
         patterns=composed(row, "patterns", parts),
         also=composed(row, "also", parts) if row.has("also") else (),
-        reads=composed(row, "reads", parts) if row.has("reads") else (),
+        reads=expanded(row, composed(row, "reads", parts), reads) if row.has("reads") else (),
         lines=row.whole("lines") if row.has("lines") else 1,
         weight=row.whole("weight"),
         hides=row.words("hides", "name", needed=False),
@@ -87,10 +92,10 @@ def composed(row: Row, key: str, parts: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(PART.sub(part, each) for each in row.several(key, "text"))
 
 
-def expanded(row: Row, shared: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def expanded(row: Row, own: tuple[str, ...], shared: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """A rule's `reads`, each "@name" replaced by the patterns of that name."""
     found: list[str] = []
-    for each in row.several("reads", "text"):
+    for each in own:
         if each.startswith("@") and each[1:] not in shared:
             row.fault(f"{each} is not in [reads]")
         found += shared.get(each[1:], ()) if each.startswith("@") else (each,)
