@@ -11,9 +11,13 @@ def main() -> None:
     # A lock makes many records that live to its end: looking for garbage among them took 7 % of its processor time.
     gc.set_threshold(100_000, 50, 100)
     try:
-        from stackfix.cli.app import run
+        from stackfix.cli.early import answered
 
-        status = run(sys.argv[1:])
+        status = answered(sys.argv[1:])
+        if status is None:
+            from stackfix.cli.app import run
+
+            status = run(sys.argv[1:])
     except KeyboardInterrupt:       # while importing, or while something else was being told
         sys.stderr.write("interrupted\n")
         status = 130

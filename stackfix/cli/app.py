@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str], *, as_json: bool) -> int:
     try:
-        status = group.main(args=list(arguments), prog_name="stackfix", standalone_mode=False)
+        status = group.main(args=list(arguments), prog_name="stackfix", standalone_mode=False, obj=tuple(arguments))
     except StackfixError as error:
         return _tell(error, as_json=as_json)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
+from stackfix.cli.seen import Seen
 from stackfix.errors import BadInput
 
 
@@ -22,6 +23,7 @@ class CommonOptions:
     verbose: int
     offline: bool
     cache_dir: Path
+    seen: Seen = field(default_factory=Seen, compare=False, repr=False)     # what the run rests on
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,6 +31,15 @@ class Outcome:
     differences: tuple[Difference, ...] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One text that is shown. `file`: it is the path of the file of that name in the output folder."""
+
+    text: str
+    err: bool = False
+    file: str | None = None
+
+
 @click.command("lock")
 @lock_options
 @common_options
@@ -39,19 +48,29 @@ def command(**values: Any) -> int:
 
     Without options it reads [tool.stackfix] of pyproject.toml, or stackfix.toml.
     """
+    from stackfix.cli.lock_answer import Keeping
+
     common = take_common(values)
     asked = LockOptions(**values)
-    outcomes = [lock_stack(options, common, asked=asked) for options in stacks_to_lock(asked, Path())]
-    show(outcomes, common)
-    return 1 if any(outcome.differences for outcome in outcomes) else 0
+    stacks = stacks_to_lock(asked, Path(), common)
+    keeping = Keeping(click.get_current_context().obj, [options.directory or "." for options in stacks])
+    outcomes = [lock_stack(options, common, asked=asked) for options in stacks]
+    shown = tuple(shown_lines(outcomes, common))
+    for line in shown:
+        click.echo(line.text, err=line.err)
+    status = 1 if any(outcome.differences for outcome in outcomes) else 0
+    keeping.keep(stacks, outcomes, shown, common, status=status)
+    return status
 
 
-def stacks_to_lock(asked: LockOptions, folder: Path) -> list[LockOptions]:
+def stacks_to_lock(asked: LockOptions, folder: Path, common: CommonOptions) -> list[LockOptions]:
     """What to lock: the options alone where they ask for a stack, else each stack of the project file."""
     if asked.asks_for_a_stack():
         return [asked]
     from stackfix.cli.project import project_options
 
+    for name in ("pyproject.toml", "stackfix.toml"):
+        common.seen.text(folder / name)
     return [asked.over(options) for options in project_options(folder, asked.name)]
 
 
@@ -81,6 +100,8 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     directory = Path("." if options.directory is None else options.directory)
     kept = kept_pins(options, directory, common)
     request = read_request(options, kept=kept.pip)
+    for path in request.inputs:
+        common.seen.text(path)
     if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
@@ -101,27 +122,26 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
 
 
-def show(outcomes: list[Outcome], common: CommonOptions) -> None:
+def shown_lines(outcomes: list[Outcome], common: CommonOptions) -> Iterator[Shown]:
     """The decisions: one JSON document, or the stack on stderr and the files on stdout."""
-    from stackfix.report.json import lock_document, render_json
-
     if common.as_json:
+        from stackfix.report.json import lock_document, render_json
+
         documents = [
             lock_document(outcome.lock, written_paths(outcome), difference_documents(outcome)) for outcome in outcomes
         ]
-        if len(outcomes) == 1:
-            click.echo(render_json(documents[0]))
-        else:
-            named = zip(outcomes, documents, strict=True)
-            click.echo(render_json({"stacks": [{"name": outcome.name, **document} for outcome, document in named]}))
+        named = zip(outcomes, documents, strict=True)
+        document = documents[0] if len(outcomes) == 1 else {
+            "stacks": [{"name": outcome.name, **document} for outcome, document in named]}
+        yield Shown(text=render_json(document))
         return
     for outcome in outcomes:
         for line in outcome_lines(outcome, common):
-            click.echo(line, err=True)
-        for path in written_paths(outcome) if outcome.differences is None else ():
-            click.echo(path)
+            yield Shown(text=line, err=True)
+        for file in outcome.files if outcome.differences is None else ():
+            yield Shown(text=str(outcome.directory / file.path), file=file.path)
         for difference in outcome.differences or ():
-            click.echo(difference.describe())
+            yield Shown(text=difference.describe())
 
 
 def outcome_lines(outcome: Outcome, common: CommonOptions) -> Iterator[str]:

@@ -18,19 +18,28 @@ from stackfix.errors import BadInput
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
     from stackfix.cli.request import ReadRequest
+    from stackfix.cli.seen import ReadText, Seen
     from stackfix.matrix.records import Sources
     from stackfix.resolve.records import Lock, StackRequest
     from stackfix.sources.index import PackageIndex
     from stackfix.sources.records import IndexSettings
     from stackfix.sources.releases import AnyReleases
+    from stackfix.sources.torch_index import TorchIndex
 
 
-def index_settings(*, index_url: str | None, extra_index_urls: tuple[str, ...]) -> IndexSettings:
-    """Where to look: options, then uv's and pip's settings, then pip's own default."""
-    from stackfix.sources.settings import read_settings
+def index_settings(
+    *, index_url: str | None, extra_index_urls: tuple[str, ...], seen: Seen | None = None,
+) -> IndexSettings:
+    """Where to look: options, then uv's and pip's settings, then pip's own default. What is read is noted in `seen`."""
+    from stackfix.sources.settings import netrc_places, read_settings, read_text
 
+    read: ReadText = read_text
+    if seen is not None:
+        read = seen.reading(read_text)
+        for path in netrc_places(os.environ, Path.home()):
+            seen.text(path)
     return read_settings(
-        index_url=index_url, extra_index_urls=extra_index_urls, environ=os.environ, home=Path.home()
+        index_url=index_url, extra_index_urls=extra_index_urls, environ=os.environ, home=Path.home(), read=read,
     )
 
 
@@ -54,7 +63,7 @@ def decide_lock(
     directory = matrix_folder(options.matrix_directory)
     settings = index_settings(
         index_url=request.index.index_url if options.index_url is None else options.index_url,
-        extra_index_urls=options.extra_index_urls or request.index.extra_index_urls,
+        extra_index_urls=options.extra_index_urls or request.index.extra_index_urls, seen=common.seen,
     )
     tell_ignored(settings, common)
     with (
@@ -75,15 +84,26 @@ def decide_lock(
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
+            open_torch_index(options.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
             channels_can_be_left_out(asked=bool(options.formats)),
         ):
             solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
-                books=symbol_books(directory), solver=solver, wheels=wheels,
+                books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
+    common.seen.answered(index.answers.values())
+    note_releases(releases, common)
     tell_cache(index, common)
     return with_conda_notes(lock if wheels else replace(lock, targets=()))
+
+
+def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
+    """Notes what the release source answered: a folder and a source out of reach say nothing that can be kept."""
+    if releases.answers is None:
+        common.seen.cannot_be_kept("the release source")
+    else:
+        common.seen.answered(releases.answers)
 
 
 def with_conda_notes(lock: Lock) -> Lock:
@@ -139,6 +159,21 @@ def open_release_source(
     )
 
 
+def open_torch_index(
+    base: str | None, addresses: Sources, settings: IndexSettings, directory: Path | None, common: CommonOptions,
+) -> TorchIndex:
+    """The torch index, or a copy of it at `base`; nothing is asked before a stack wants one of its builds."""
+    from stackfix.matrix.torch_index import load_torch_index
+    from stackfix.sources.torch_index import TorchIndex, check_base, open_path
+
+    return TorchIndex(
+        read=addresses.torch_index if base is None else check_base(base), written=addresses.torch_index,
+        rows=lambda path: load_torch_index(path, directory),
+        open_pages=lambda address: open_path(
+            address, settings=settings, cache_dir=common.cache_dir, offline=common.offline),
+    )
+
+
 def tell_ignored(settings: IndexSettings, common: CommonOptions) -> None:
     """Say on stderr which settings of this machine steer no lock (with -v)."""
     if common.verbose and not common.quiet:
@@ -182,6 +217,7 @@ def offered_command(asked: StackRequest, options: LockOptions) -> str:
     for flag, value in (
         ("--index-url", options.index_url),
         *(("--extra-index-url", url) for url in options.extra_index_urls),
+        ("--torch-index", options.torch_index),
         ("--flash-attn-source", options.flash_attn_source),
     ):
         if value is not None:

@@ -84,6 +84,7 @@ def solver_for(
     from stackfix.matrix.toml_files import matrix_directory
 
     folder = matrix_directory() if directory is None else directory
+    common.seen.cannot_be_kept("the channels")
     opened = OpenChannels(matrix, folder / "conda", common)
     until.callback(opened.close)
     read_ahead(opened(request.channels), request)

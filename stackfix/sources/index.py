@@ -7,6 +7,7 @@ fetches it itself. Several indexes are asked in order and the first that has the
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,11 +15,11 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
-from stackfix.sources.cache import Cache, KeptPage
+from stackfix.sources.cache import Cache, KeptPage, usable_until
 from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
-from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
 from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
@@ -50,6 +51,7 @@ class PackageIndex:
         self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
         self._keeping: list[Task[None]] = []
         self._done = 0
+        self.answers: dict[str, Answered] = {}
         self._on_page: Callable[[Page], None] | None = None
         self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
         self._watcher_fault: Exception | None = None
@@ -175,27 +177,40 @@ class PackageIndex:
         """The page of `name` on one index, None where that index has no such project."""
         kept = self.cache.page(url)
         if kept is not None and (self._offline or (kept.fresh and not self._refresh)):
+            self._note(url, OK, kept.until, kept.etag, kept.packed)
             return _parse_kept(kept, name, base)
         if self._offline:
+            self._note(url, NOT_THERE[0], 0.0)
             return None
         headers = {"Accept": ACCEPT}
         if kept is not None and kept.etag is not None:
             headers["If-None-Match"] = kept.etag
         answer = self.transport.get(url, limit=self._limits.page, headers=headers)
+        now = time.time()
         if answer.status == NOT_MODIFIED and kept is not None:
-            self.cache.renew_page(url, kept, answer.headers)
+            self.cache.renew_page(url, kept, answer.headers, now)
+            self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag") or kept.etag, kept.packed)
             return _parse_kept(kept, name, base)
         if answer.status in NOT_THERE:
+            self._note(url, answer.status, 0.0)
             return None
-        return self._accept(answer, name, url, base)
+        return self._accept(answer, name, url, base, now)
 
-    def _accept(self, answer: Response, name: str, url: str, base: str) -> Page:
+    def _note(self, url: str, status: int, until: float, etag: str | None = None, packed: str | None = None) -> None:
+        """Has `answers` say what was answered for `url`."""
+        self.answers[url] = Answered(
+            url=without_credentials(url), status=status, until=until, etag=etag, packed=packed, accept=ACCEPT,
+            entry=self.cache.page_entry(url) if status == OK else None)
+
+    def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
             raise refused(answer, url)
         page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
         # Nobody waits for the disk: close() sees to what is left.
-        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body)
+        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
+                       packed=answer.packed, now=now)
         self._keeping.append(self._start(keep))
+        self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag"), answer.packed)
         return page
 
     def _tell(self, more: int) -> None:

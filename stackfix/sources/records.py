@@ -20,6 +20,7 @@ class IndexFile:
     upload_time: str | None         # ISO 8601, as stated
     core_metadata: str | bool | None  # sha256 of the metadata, True (advertised without hash), None (not advertised)
     index: str                      # base address of the index it came from, without credentials
+    torch_path: str | None = None   # "cu118": of a file of the torch index, whose `url` is its official address
 
     @property
     def is_wheel(self) -> bool:
@@ -64,3 +65,16 @@ class IndexSettings:
     retries: int
     netrc: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  # (host, user, password)
     release_token: str | None = field(default=None, repr=False)  # for the release API alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One answer that was used, and until when it may be used again without asking (0: it has to be asked for)."""
+
+    url: str                        # without credentials
+    status: int
+    until: float                    # seconds since the epoch
+    etag: str | None = None
+    packed: str | None = None       # sha256 of the body as it was sent; None: not known
+    entry: str | None = None        # file in the cache that holds it
+    accept: str = "*/*"

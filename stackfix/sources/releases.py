@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,10 +18,10 @@ from urllib.parse import urlsplit
 from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
 from stackfix.sources.address import parse_address, resolve_link, shown, without_credentials
-from stackfix.sources.cache import Cache
+from stackfix.sources.cache import Cache, usable_until
 from stackfix.sources.errors import BadPage, BadRelease, NoIndexPage, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
-from stackfix.sources.records import IndexSettings, ReleaseAsset
+from stackfix.sources.records import Answered, IndexSettings, ReleaseAsset
 from stackfix.sources.transport import Limits, Response, Sink, Transport, refused
 from stackfix.sources.wire import FORBIDDEN, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
@@ -44,6 +45,10 @@ class Progress(Protocol):
 
 class AnyReleases(Protocol):
     """What open_releases gives; fills resolve.records.Releases."""
+
+    @property
+    def answers(self) -> tuple[Answered, ...] | None:
+        """What servers said; None where that is not all that counted."""
 
     def assets(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]: ...
     def sha256(self, asset: ReleaseAsset) -> str: ...
@@ -88,6 +93,13 @@ class WebReleases:
         self._workers = Workers(8, "stackfix-releases")
         self._releases: dict[str, tuple[ReleaseAsset, ...]] = {}
         self._hashes: dict[str, str] = {}
+        self._said: dict[str, Answered] = {}
+        self._unsure = False            # whether it ever failed to answer
+
+    @property
+    def answers(self) -> tuple[Answered, ...] | None:
+        """What the source said; None once it failed to."""
+        return None if self._unsure else tuple(self._said.values())
 
     def assets(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]]:
         """Assets by version; () for a version without a release. Raises Unreachable."""
@@ -95,7 +107,9 @@ class WebReleases:
         if missing:
             if self._offline:
                 raise NotAllowedOffline(f"releases at {shown(self._base)}")
+            before, self._unsure = self._unsure, True
             self._releases.update(self._ask(missing))
+            self._unsure = before
         return {version: self._releases[version] for version in versions}
 
     def sha256(self, asset: ReleaseAsset) -> str:
@@ -140,7 +154,7 @@ class WebReleases:
     def _release(self, version: str) -> tuple[ReleaseAsset, ...] | None:
         """Assets of one release, None where the API knows no such release."""
         url = f"{self._base}/releases/tags/v{version}"
-        answer = self._transport.get(url, limit=_LIMIT, headers={"Accept": "application/vnd.github+json"})
+        answer = self._get(url, "application/vnd.github+json")
         if answer.status in NOT_THERE:
             return None
         _require_ok(answer, url)
@@ -153,10 +167,17 @@ class WebReleases:
             raise BadRelease(shown(url), "the answer describes no release")
         return tuple(_asset_of(entry, version, url) for entry in listed if _is_wheel(entry))
 
+    def _get(self, url: str, accept: str) -> Response:
+        answer = self._transport.get(url, limit=_LIMIT, headers={"Accept": accept})
+        self._said[url] = Answered(
+            url=without_credentials(url), status=answer.status, until=usable_until(answer.headers, time.time()),
+            etag=answer.headers.get("etag"), packed=answer.packed, accept=accept)
+        return answer
+
     def _listing(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]] | None:
         """Wheels that a page of links at the base names, None where there is no such page."""
         url = self._base + "/"
-        answer = self._transport.get(url, limit=_LIMIT)
+        answer = self._get(url, "*/*")
         if answer.status != OK:
             return None
         try:
@@ -199,6 +220,8 @@ class WebReleases:
 
 class FolderReleases:
     """Wheels in a folder of this machine."""
+
+    answers = None                      # files may change without a sign
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

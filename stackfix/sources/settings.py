@@ -135,14 +135,18 @@ def read_proxies(environ: Mapping[str, str], from_pip: str | None) -> tuple[tupl
     return tuple(found)
 
 
+def netrc_places(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    """Where a netrc may be: the first that is there counts."""
+    named = environ.get("NETRC")
+    return (Path(named),) if named else (home / ".netrc", home / "_netrc")
+
+
 def read_netrc(environ: Mapping[str, str], home: Path) -> tuple[tuple[tuple[str, str, str], ...], tuple[str, ...]]:
     """(host, user, password) from NETRC or ~/.netrc, and a note when it cannot be read.
 
     Its `default` entry is left out: it would go to every server that an index page names.
     """
-    named = environ.get("NETRC")
-    usual = (home / name for name in (".netrc", "_netrc") if (home / name).exists())
-    path = Path(named) if named else next(usual, None)
+    path = next((place for place in netrc_places(environ, home) if environ.get("NETRC") or place.exists()), None)
     if path is None or not path.is_file():
         return (), ()
     import netrc

@@ -9,7 +9,7 @@ where they were received, and a thread costs 60 microseconds once; asyncio impor
 
 from __future__ import annotations
 
-import random
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,6 +67,7 @@ class Response:
     status: int
     headers: dict[str, str]
     body: bytes
+    packed: str | None = None       # sha256 of the body as it was sent
 
 
 Sink = Callable[[bytes], object]
@@ -143,7 +144,8 @@ class Transport:
             try:
                 stream.send(request)
                 head = read_head(stream)
-                pieces = body_pieces(head, limit)
+                digest = hashlib.sha256()
+                pieces = _hashed(body_pieces(head, limit), digest.update)
                 body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
                 whole = not head.response.will_close and stream.drained()
             except WireFault as fault:
@@ -156,7 +158,7 @@ class Transport:
                 raise _Failed(fault.reason) from None
             finally:
                 self._pool.give_back(sock, address, proxy, whole=whole)
-            return _judged(url, head, body)
+            return _judged(url, head, body, digest.hexdigest())
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
         target = address.target
@@ -198,15 +200,23 @@ def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSin
     return b""
 
 
-def _judged(url: str, head: Head, body: bytes) -> Response:
+def _hashed(pieces: Iterator[bytes], update: Sink) -> Iterator[bytes]:
+    for piece in pieces:
+        update(piece)
+        yield piece
+
+
+def _judged(url: str, head: Head, body: bytes, packed: str) -> Response:
     if head.status in _AGAIN:
         raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
                       status=head.status)
-    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body)
+    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed)
 
 
 def _backoff(tries: int) -> float:
     """Seconds before the next try, spread so that many clients do not come back together."""
+    import random
+
     return min(8.0, 0.2 * 2.0 ** tries) * random.uniform(0.6, 1.0)  # noqa: S311
 
 
