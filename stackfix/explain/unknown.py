@@ -13,7 +13,7 @@ MOST = 5                # of one kind of thing
 MOST_LINES = 2000
 
 EXCEPTION = re.compile(
-    r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?P<exception>[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt|Stop\w+))(?:: |$)"
+    r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?P<exception>[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt|Stop\w+))"
     r"(?:: |$)(?P<said>.{0,300})",
 )
 THINGS = {              # field -> (words of the line, pattern of one thing)
