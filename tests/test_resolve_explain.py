@@ -167,7 +167,7 @@ def test_cpu_build_is_no_answer_where_a_gpu_is_named() -> None:
 
 def test_variant_on_the_torch_index_alone_is_told() -> None:
     error = refusal(asked(torch="==2.3.1", cuda="11.8"))
-    assert "CUDA 11.8 is only on the torch index, which this version of stackfix does not read" in facts(error)
+    assert "CUDA 11.8 is only on the torch index, which was not looked at" in facts(error)
 
 
 def test_torch_that_only_the_index_knows() -> None:

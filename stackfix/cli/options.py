@@ -76,7 +76,7 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="Looked at first."),
     click.option("--flash-attn-source", metavar="URL|DIR", help="Mirror of the release API, or a folder of wheels."),
     click.option("--matrix", "matrix_directory", metavar="DIR", help="Another copy of the matrix."),
-    click.option("--torch-index", metavar="URL", hidden=True),
+    click.option("--torch-index", metavar="URL", help="Where pages of the torch index are read."),
 )
 
 

@@ -46,7 +46,6 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
     """What is asked, checked. Raises BadInput for the first bad value."""
     if options.flash_attn is not None and options.no_flash_attn:
         raise BadInput("--flash-attn and --no-flash-attn", "exclude each other", "give one of them")
-    refuse_what_comes_later(options)
     from_files, index, inputs = read_files(options)
     environments = tuple(read_environment(Path(options.base, name), options)
                          for name in options.requirement_files if is_environment_yml(name))
@@ -82,13 +81,6 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
 def distinct(values: Iterator[str]) -> tuple[str, ...]:
     """The values without repetition, in the order given."""
     return tuple(dict.fromkeys(values))
-
-
-def refuse_what_comes_later(options: LockOptions) -> None:
-    """Raises BadInput for options of the contract that this version cannot honour."""
-    if options.torch_index is not None:
-        raise BadInput("--torch-index", "this version of stackfix reads only the default index",
-                       "leave it out; the CUDA variants of the default index are in `stackfix matrix show`")
 
 
 def typed_requirements(options: LockOptions) -> Iterator[Requirement]:

@@ -139,6 +139,20 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TorchIndexWheel:
+    """One file of the torch wheel index. They stand apart from `Matrix`: a file name alone does not tell the bytes."""
+
+    file: str                       # "torch-2.3.1+cu118-cp311-cp311-linux_x86_64.whl"
+    project: str
+    version: str                    # as the file name has it: "2.3.1+cu118"
+    path: str                       # of the index: "cu118"; "root" for what lies above all paths
+    sha256: str
+    requires: tuple[str, ...] | None  # as the wheel declares them; None where nobody read them
+    source: str
+    confidence: str                 # "high" where independent places state the hash, else "medium"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CondaName:
     """What one package of conda channels is to pip."""
 

@@ -12,9 +12,10 @@ from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import TORCH, Question, StackAsk
 from stackfix.resolve.records import Asked, Cause, Target
 from stackfix.resolve.stack import Stack, cuda_words, known_stacks, newest_first
+from stackfix.resolve.torch_family import public, torch_path
 
 ROWS = "rows of torch in the matrix"
-NOT_READ = "which this version of stackfix does not read"
+NOT_READ = "which was not looked at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,14 @@ class Reason:
 
 def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
     """The stack that will be chosen if the index has what the matrix expects: to ask early for what it needs."""
-    ordered = newest_first(question, known_stacks(evidence, question).values())
+    ordered = newest_first(question, known_stacks(evidence, question))
     return next((stack for stack in ordered if next(reasons_against(evidence, question, stack), None) is None), None)
 
 
 def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:
     """What speaks against the stack whatever the Python, the cheapest to tell first."""
     for ask in question.torch:
-        if not admits(ask.specifier, stack.version) and _holds_somewhere(evidence, question, ask):
+        if not admits(ask.specifier, stack.labelled) and _holds_somewhere(evidence, question, ask):
             yield Reason(kind="asked", asks=(ask.asked,), says=f"is not {ask.asked.value}", source=ask.place)
     for platform in question.request.platforms:
         build = stack.builds.get(platform)
@@ -102,7 +103,24 @@ def _cpu_only(build: TorchBuild) -> str:
 def _where(build: TorchBuild) -> str:
     if build.index == query.DEFAULT_INDEX:
         return "on the default index"
+    if torch_path(build) is not None:
+        return f"on the torch index ({build.index})"
     return f"in the channel {build.index.rpartition('/')[2]}"
+
+
+def _index_words(build: TorchBuild) -> str:
+    """`index`, or `torch index (cu118)`."""
+    path = torch_path(build)
+    return "index" if path is None else f"torch index ({path})"
+
+
+def _page_words(evidence: Evidence, build: TorchBuild) -> str:
+    """Where it was looked for."""
+    path, wheels = torch_path(build), evidence.torch_wheels
+    if path is None or wheels is None:
+        return "index page of torch"
+    return f"page of torch on the torch index ({path})" if wheels.away is None else (
+        f"rows of the torch index ({path}) in the matrix: {wheels.away.what()}")
 
 
 def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> Iterator[Reason]:
@@ -151,14 +169,15 @@ def _ptx_reason(evidence: Evidence, question: Question, build: TorchBuild, asked
 
 def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: Target) -> Iterator[Reason]:
     """Why the index has no torch wheel for the target. The index decides; what the matrix says of it is told too."""
-    project = evidence.project(TORCH, target)
+    build = stack.builds[target.platform]
+    project = evidence.project_for(TORCH, target, build)
     if project.candidate(stack.version) is not None:
         return
     asks = (*question.python_ask(target.python), *question.platform_ask(target.platform), *question.file_asks())
-    exclusion = project.exclusion(stack.version) if stack.version in project.versions else None
-    says = exclusion.reason if exclusion is not None else "is in the matrix, but not on the index"
-    yield Reason(kind="index", asks=asks, says=says, source="index page of torch")
-    build = stack.builds[target.platform]
+    listed = {public(version) for version in project.versions}
+    exclusion = project.exclusion(stack.version) if stack.version in listed else None
+    says = exclusion.reason if exclusion is not None else f"is in the matrix, but not on the {_index_words(build)}"
+    yield Reason(kind="index", asks=asks, says=says, source=_page_words(evidence, build))
     if target.python not in build.pythons and build.pythons:
         says = f"is released for Python {build.pythons[0]} to {build.pythons[-1]}"
         yield Reason(kind="matrix", asks=asks, says=says, source=build.source, rows=(build,))

@@ -132,7 +132,7 @@ def _names_of_broken_rules(closure: Closure) -> Iterator[str]:
     """Projects whose chosen version breaks a rule about a chosen candidate."""
     evidence = closure.problem.evidence
     for candidate in closure.chosen.values():
-        for limit in evidence.limits(candidate.name, candidate.text):
+        for limit in evidence.limits_for(candidate):
             other = closure.chosen.get(limit.name)
             if other is not None and not limit.admits(other.version):
                 yield limit.name

@@ -15,22 +15,24 @@ from stackfix.resolve.prefetch import Prefetch
 from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import Index, Lock, Releases, StackRequest
 from stackfix.resolve.solve import Failure, Solver, solve, with_hashes
+from stackfix.resolve.torch_family import TorchWheels
 from stackfix.sources.errors import NoSuchProject
 
 
-def decide(
+def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     request: StackRequest, matrix: Matrix, index: Index, releases: Releases, *,
     command: Callable[[StackRequest], str], books: Books | None = None, solver: Solver = solve,
-    wheels: bool = True,
+    wheels: bool = True, torch_wheels: TorchWheels | None = None,
 ) -> Lock:
     """The lock. Raises NoConsistentStack with minimal causes, BadInput, and what the sources raise.
 
     `books`: what the symbols of published wheels tell; without them the matrix and the metadata decide alone.
     `solver`: the search, here that of wheels alone; one that asks conda channels too comes from the caller.
+    `torch_wheels`: the torch index, for builds that the default one has not; without it there are none of them.
     `wheels`: whether a lock of wheels is asked for; else the index is asked only for what the search needs of it.
     """
     question = parse_request(request)
-    evidence = Evidence(matrix, index, releases, request.exclude_newer, books)
+    evidence = Evidence(matrix, index, releases, request.exclude_newer, books, torch_wheels)
     flash = FlashAttn(evidence)
     if wheels:
         Prefetch(evidence, question).start()

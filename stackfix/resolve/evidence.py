@@ -6,13 +6,22 @@ from dataclasses import replace
 from datetime import datetime
 
 from stackfix.abi.records import Books
-from stackfix.matrix.records import Matrix, Rule
+from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
+from stackfix.resolve.torch_family import (
+    FAMILY,
+    BesideProject,
+    TorchProject,
+    TorchWheels,
+    composed,
+    falls_back,
+    torch_path,
+)
 from stackfix.resolve.uploaded import exclusion_limit
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
@@ -23,7 +32,9 @@ class Evidence:
 
     def __init__(
         self, matrix: Matrix, index: Index, releases: Releases, exclude_newer: str | None, books: Books | None = None,
+        torch_wheels: TorchWheels | None = None,
     ) -> None:
+        self.torch_wheels = torch_wheels
         self.matrix, self.index, self.releases, self.books = matrix, index, releases, books
         self.missing: dict[str, NoSuchProject] = {}
         self.unbuilt: dict[str, SdistNeedsBuild] = {}
@@ -34,6 +45,7 @@ class Evidence:
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
+        self._of_path: dict[tuple[str, Target, str], Project] = {}
         self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
         self._limits: dict[tuple[str, str], tuple[Limit, ...]] = {}
         self._passed_over: frozenset[object] = frozenset()
@@ -43,9 +55,10 @@ class Evidence:
         rules = tuple(rule for rule in self.matrix.rules if rule not in rows)
         other = Evidence(
             replace(self.matrix, rules=rules), self.index, self.releases, self._exclude_newer, self.books,
+            self.torch_wheels,
         )
         other._share(self)
-        other._projects = self._projects
+        other._projects, other._of_path = self._projects, self._of_path
         other._passed_over = self._passed_over | {row for row in rows if isinstance(row, Rule)}
         return other
 
@@ -53,7 +66,7 @@ class Evidence:
         """The same sources under another upload date."""
         if exclude_newer == self._exclude_newer:
             return self
-        other = Evidence(self.matrix, self.index, self.releases, exclude_newer, self.books)
+        other = Evidence(self.matrix, self.index, self.releases, exclude_newer, self.books, self.torch_wheels)
         other._share(self)
         return other
 
@@ -65,6 +78,16 @@ class Evidence:
             found = limits_of(self.matrix, book, package, version)
             self._limits[key] = tuple(limit for limit in found if limit.rule not in self._passed_over)
         return self._limits[key]
+
+    def limits_for(self, candidate: Candidate) -> tuple[Limit, ...]:
+        """What a candidate limits. Symbols of torch's default build tell nothing of the wheel of another variant."""
+        if candidate.name in FAMILY and candidate.files and candidate.files[0].torch_path is not None:
+            key = (candidate.name, f"{candidate.text} on the torch index")
+            if key not in self._limits:
+                self._limits[key] = tuple(limit for limit in limits_of(
+                    self.matrix, None, candidate.name, candidate.text) if limit.rule not in self._passed_over)
+            return self._limits[key]
+        return self.limits(candidate.name, candidate.text)
 
     def _share(self, other: Evidence) -> None:
         self.missing, self.unbuilt = other.missing, other.unbuilt
@@ -102,6 +125,23 @@ class Evidence:
             found = self._projects.setdefault(key, made)
         return found
 
+    def project_for(self, name: str, target: Target, build: TorchBuild) -> Project:
+        """The project as the target sees it beside a build of torch: what belongs to the build comes from its index."""
+        path = torch_path(build)
+        if path is None or self.torch_wheels is None or not (name in FAMILY or falls_back(name)):
+            return self.project(name, target)
+        key = name, target, path
+        found = self._of_path.get(key)
+        if found is None:
+            wheels = self.torch_wheels
+
+            def of_path() -> Project:
+                return TorchProject(wheels.page(path, name), self.view(target), self._newest)
+
+            made = of_path() if name in FAMILY else BesideProject(self.project(name, target), of_path)
+            found = self._of_path.setdefault(key, made)
+        return found
+
     def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""
         return self.metadata_of(candidate.files[0])
@@ -113,11 +153,33 @@ class Evidence:
         return self._metadata[file.url]
 
     def _read(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild:
+        if file.torch_path is not None and self.torch_wheels is not None:
+            return self._of_torch_wheel(file, self.torch_wheels)
         try:
             return self.index.metadata(file)
         except SdistNeedsBuild as error:
             self.unbuilt.setdefault(file.project, error)    # the first is the newest: the one to name
             return error
+
+    def _of_torch_wheel(self, file: IndexFile, wheels: TorchWheels) -> CoreMetadata | SdistNeedsBuild:
+        """Of a wheel of the torch index: its own, else what the matrix and the default index's wheel tell."""
+        read = wheels.metadata(file)
+        if read is not None:
+            return read
+        sibling = self.sibling(file)
+        found = composed(self.matrix, file, wheels.row(file), None if sibling is None else self.index.metadata(sibling))
+        if found is not None:
+            return found
+        return SdistNeedsBuild(file.project, file.version, "is known by name alone: nobody read what it requires")
+
+    def sibling(self, file: IndexFile) -> IndexFile | None:
+        """The default index's wheel of the same release, for the same Python and machine where it has one."""
+        tags = file.filename.removesuffix(".whl").split("-")[-3:]
+        machine = "aarch64" if tags[2].endswith("aarch64") else "x86_64"
+        wheels = [each for each in self.page(file.project).files(file.version.partition("+")[0]) if each.is_wheel]
+        return max(wheels, key=lambda each: (
+            each.filename.endswith(f"{machine}.whl"), f"-{tags[0]}-{tags[1]}-" in each.filename,
+        ), default=None)
 
 
 class EmptyPage:

@@ -38,6 +38,8 @@ def judgements(books: Books | None, file: IndexFile, build: TorchBuild) -> tuple
     itself = books.judged.wheel(file.sha256) if file.sha256 is not None else None
     if itself is not None:
         return (Judgement(wheel=itself, itself=True, against=_against(books, itself, build)),)
+    if file.torch_path is not None:
+        return ()                       # the release's wheels that were read are of the default index: another build
     return of_release(books, normalise(file.project), file.version, machine_of(file.filename), build)
 
 

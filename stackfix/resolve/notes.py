@@ -19,6 +19,7 @@ from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
 from stackfix.resolve.symbol_notes import decided, extension_notes, library_notes
+from stackfix.resolve.torch_family import companion_row
 from stackfix.sources.errors import SdistNeedsBuild
 
 _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
@@ -88,7 +89,7 @@ def _branch_note(driver: str, family: DriverFamily) -> str:
 def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
     build = closure.problem.build
     for name, candidate in sorted(closure.chosen.items()):
-        row = query.companion(evidence.matrix, name, candidate.text)
+        row = companion_row(evidence.matrix, candidate, build)
         if name in evidence.tied_to_torch and row is None:
             yield (
                 f"{candidate.label} has no row in the matrix: it was taken because its metadata names torch"

@@ -10,6 +10,7 @@ from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_specifier, parse_version, pins_exactly
+from stackfix.resolve.torch_family import companion_row
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata
 
@@ -24,7 +25,7 @@ def matrix_exclusion(
         found = _rule_exclusion(candidate, rule, fixed)
         if found is not None:
             return found
-    row = query.companion(matrix, candidate.name, candidate.text)
+    row = companion_row(matrix, candidate, build)
     misfit = query.companion_fits(row, build) if row is not None else None
     if row is None or misfit is None:
         return None

@@ -22,6 +22,7 @@ from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Nee
 from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
 from stackfix.resolve.records import Target
+from stackfix.resolve.torch_family import companion_row
 from stackfix.resolve.unread import bounds_above, is_silent, is_unread, neighbours_exclusion
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import IndexFile
@@ -90,7 +91,7 @@ class Problem:
             return "unknown"
         if candidate.version in self.preferred.get(candidate.name, ()):
             return ""
-        row = query.companion(self.evidence.matrix, candidate.name, candidate.text)
+        row = companion_row(self.evidence.matrix, candidate, self.build)
         if row is not None and query.other_minor(row, self.build):
             return "other minor"
         return "unread" if self.is_guess(candidate) else ""
@@ -128,11 +129,11 @@ class Problem:
 
     def project(self, name: str) -> Project:
         """The project as the target sees it."""
-        return self.evidence.project(name, self.target)
+        return self.evidence.project_for(name, self.target, self.build)
 
     def _is_unknown_companion(self, candidate: Candidate) -> bool:
         return candidate.name in self.evidence.tied_to_torch and (
-            query.companion(self.evidence.matrix, candidate.name, candidate.text) is None
+            companion_row(self.evidence.matrix, candidate, self.build) is None
         )
 
     def exclusion(self, candidate: Candidate) -> Exclusion | None:
@@ -166,7 +167,7 @@ class Problem:
 
     def _names_this_torch(self, candidate: Candidate) -> bool:
         """Whether a row of the matrix bounds the torch of the candidate: that is its makers' word, and it fits."""
-        row = query.companion(self.evidence.matrix, candidate.name, candidate.text)
+        row = companion_row(self.evidence.matrix, candidate, self.build)
         stated = parse_specifier(row.torch) if row is not None and row.torch is not None else None
         return stated is not None and bounds_above(stated)
 
@@ -231,7 +232,9 @@ class Problem:
             return self.only_requires[candidate.name]
         metadata = self.evidence.metadata(candidate)
         if isinstance(metadata, SdistNeedsBuild):
-            return _index_exclusion(candidate, f"has no usable wheel, and its sdist {metadata.reason}")
+            wheel = candidate.files[0].is_wheel
+            reason = metadata.reason if wheel else f"has no usable wheel, and its sdist {metadata.reason}"
+            return _index_exclusion(candidate, reason)
         if not self.evidence.view(self.target).takes_python(metadata.requires_python):
             reason = f"requires Python {metadata.requires_python}"
             return Exclusion(
@@ -248,7 +251,7 @@ class Problem:
 
     def _rule_needs(self, candidate: Candidate, own: set[str]) -> Iterator[Need]:
         """Needs that symbols or rules tell, on projects in the stack. Those on the fixed ones were judged before."""
-        for limit in self.evidence.limits(candidate.name, candidate.text):
+        for limit in self.evidence.limits_for(candidate):
             if limit.name not in self.fixed and (limit.name in own or limit.name in self.present):
                 yield Need(
                     name=limit.name, extra=None, specifier=limit.specifier(self._versions(limit.name)),

@@ -12,6 +12,7 @@ from stackfix.resolve.limits import SYMBOLS, Limit, of_the_nearest
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.pep508 import admits, normalise, pins_exactly
 from stackfix.resolve.question import TORCH
+from stackfix.resolve.torch_family import companion_row
 from stackfix.resolve.unread import bounds_above, is_silent, is_unread
 
 
@@ -49,7 +50,7 @@ def _is_open(evidence: Evidence, closure: Closure, candidate: Candidate) -> bool
     needs = [need.specifier for need in closure.problem.dependencies(candidate) if need.name == TORCH]
     if is_unread(evidence.books, candidate, closure.problem.build):     # of a package that is built against torch
         return is_silent(evidence.matrix, candidate, needs)
-    row = query.companion(evidence.matrix, candidate.name, candidate.text)
+    row = companion_row(evidence.matrix, candidate, closure.problem.build)
     if candidate.name in evidence.tied_to_torch:
         return row is not None and row.torch is not None and bool(needs) and not any(map(bounds_above, needs))
     rules = [

@@ -1,0 +1,168 @@
+"""The torch wheel index: its pages where they can be read, else what the matrix knows of its files.
+
+What a lock writes is the official address of a file, wherever the page was read. A page wins over the matrix on which
+files there are; where both state a hash of one file, and not the same, neither is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from stackfix.errors import BadInput, StackfixError, Unreachable
+from stackfix.matrix.records import TorchIndexWheel
+from stackfix.sources.address import parse_address, shown, without_credentials
+from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed
+from stackfix.sources.index import PackageIndex
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.torch_index_page import CPU, LivePage, RowPage, TorchPage, known_rows
+from stackfix.sources.transport import Limits
+
+QUICK = Limits(total=60.0, connect=4.0, retry_wait=3.0, dial_tries=1)
+_PATH = re.compile(r"cu\d{2,4}")
+_AWAY = (401, 403, 407, 408, 425, 429, 451)     # a proxy or a gate answered, not the index
+
+
+class Pages(Protocol):
+    """What is needed of the client of one path."""
+
+    def prefetch_pages(self, names: tuple[str, ...]) -> None: ...
+    def page(self, name: str) -> LivePage: ...
+    def metadata(self, file: IndexFile) -> CoreMetadata: ...
+    def close(self) -> None: ...
+
+
+class TorchHashDisagreement(StackfixError):
+    """The page and the matrix state different hashes for one file."""
+
+    reference = "torch-hash-disagreement"
+
+    def __init__(self, *, file: str, path: str, page: str, row: TorchIndexWheel) -> None:
+        super().__init__(file, path, page, row)
+        self.file, self.path, self.page, self.row = file, path, page, row
+
+    def what(self) -> str:
+        return (f"{self.file}: the page of the torch index ({self.path}) states sha256 {self.page}, the matrix"
+                f" {self.row.sha256} (from {self.row.source})")
+
+    def next_step(self) -> str:
+        return "one of them is wrong: ask for another version or CUDA variant, or another copy with --torch-index"
+
+
+class TorchIndex(AbstractContextManager["TorchIndex"]):
+    """Fills resolve.torch_family.TorchWheels."""
+
+    def __init__(self, *, read: str, written: str, rows: Callable[[str], tuple[TorchIndexWheel, ...]],
+                 open_pages: Callable[[str], Pages]) -> None:
+        self._read, self._written, self._rows, self._open = read, written, rows, open_pages
+        self._clients: dict[str, Pages] = {}
+        self._pages: dict[tuple[str, str], TorchPage] = {}
+        self._known: dict[str, dict[str, TorchIndexWheel]] = {}
+        self.away: Unreachable | None = None
+
+    def prefetch(self, path: str, names: tuple[str, ...]) -> None:
+        """Start fetching pages of one path."""
+        if self.away is None:
+            self._client(path).prefetch_pages(names)
+
+    def page(self, path: str, name: str) -> TorchPage:
+        """One project on one path; an empty page where the index has no such project. Raises BadPage and its like."""
+        key = path, name
+        if key not in self._pages:
+            self._pages[key] = self._live(path, name) or RowPage(name, path, self._written, self._known_of(path))
+        return self._pages[key]
+
+    def metadata(self, file: IndexFile) -> CoreMetadata | None:
+        """Metadata of a file; None where nobody can be asked. Raises TorchHashDisagreement, and what a server does."""
+        page = self._page_of(file)
+        row = self.row(file)
+        stated = page.stated(file)
+        if row is not None and stated is not None and stated != row.sha256:
+            raise TorchHashDisagreement(file=file.filename, path=row.path, page=stated, row=row)
+        origin = page.origin(file)
+        if origin is None or self.away is not None:
+            return None
+        try:
+            return self._client(page.path).metadata(origin)
+        except Unreachable as fault:
+            if row is None or not is_away(fault):
+                raise
+            self.away = fault
+            return None
+
+    def row(self, file: IndexFile) -> TorchIndexWheel | None:
+        """What the matrix knows of this very file."""
+        return self._known_of(file.torch_path or "").get(file.filename)
+
+    def states_hash(self, file: IndexFile) -> bool:
+        """Whether a page of the index states the file's hash; else it is the matrix's."""
+        return self._page_of(file).stated(file) is not None
+
+    def close(self) -> None:
+        """Drop all connections."""
+        for client in self._clients.values():
+            client.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _page_of(self, file: IndexFile) -> TorchPage:
+        return self._pages[file.torch_path or "", file.project]
+
+    def _live(self, path: str, name: str) -> TorchPage | None:
+        """The page as the server has it; None where no server is there."""
+        if self.away is not None:
+            return None
+        try:
+            page = self._client(path).page(name)
+        except NoSuchProject:
+            return RowPage(name, path, self._written, {})
+        except Unreachable as fault:
+            if not is_away(fault):
+                raise
+            self.away = fault
+            return None
+        base = without_credentials(self._read)
+        return TorchPage(page, path, read=base, written=self._written, rows=self._known_of(path))
+
+    def _client(self, path: str) -> Pages:
+        if path not in self._clients:
+            self._clients[path] = self._open(f"{self._read}/{path}")
+        return self._clients[path]
+
+    def _known_of(self, path: str) -> dict[str, TorchIndexWheel]:
+        if path not in self._known:
+            self._known[path] = known_rows(path, self._rows)
+        return self._known[path]
+
+
+def check_base(url: str) -> str:
+    """The base of a copy of the index, without a last slash. Raises BadInput."""
+    base = url.partition("#")[0].rstrip("/")
+    try:
+        parse_address(base)
+    except ValueError as fault:
+        raise BadInput(f"--torch-index {shown(url)}", str(fault), "give an https:// or http:// address") from None
+    last = base.rpartition("/")[2]
+    if last == CPU or _PATH.fullmatch(last):
+        raise BadInput(f"--torch-index {shown(url)}", f"is the path {last} of a torch index, not its base",
+                       f"leave out /{last}: the path follows from --cuda")
+    return base
+
+
+def open_path(address: str, *, settings: IndexSettings, cache_dir: Path, offline: bool) -> PackageIndex:
+    """A client for one path of the index; a lock does not need it, so that its absence must show soon."""
+    own = replace(settings, indexes=(address,), origin=("the torch index",), retries=min(settings.retries, 1))
+    return PackageIndex(own, cache_dir=cache_dir, offline=offline, limits=QUICK, workers=8)
+
+
+def is_away(fault: Unreachable) -> bool:
+    """Whether nobody answered for the index; an answer that cannot be trusted is another thing."""
+    if isinstance(fault, IndexUnreachable | NotAllowedOffline | RateLimited):
+        return True
+    status = fault.status if isinstance(fault, RequestFailed) else None
+    return status is not None and (status in _AWAY or status >= 500)
