@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
+    from stackfix.matrix.code_records import Codes, Frameworks
     from stackfix.matrix.library_records import Libraries
     from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
 
@@ -38,6 +39,18 @@ class MatrixFacts:
     @property
     def flash_attn_wheels(self) -> tuple[FlashAttnWheel, ...]:
         return self.matrix.flash_attn_wheels
+
+    @cached_property
+    def codes(self) -> Codes:
+        from stackfix.matrix.codes import load_codes
+
+        return load_codes(self._directory)
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        from stackfix.matrix.frameworks import load_frameworks
+
+        return load_frameworks(self._directory)
 
     @cached_property
     def libraries(self) -> Libraries:

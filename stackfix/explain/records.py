@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stackfix.abi.records import Books
+from stackfix.matrix.code_records import Codes, Frameworks
 from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
 
@@ -123,6 +124,12 @@ class Facts(Protocol):
 
     @property
     def flash_attn_wheels(self) -> tuple[FlashAttnWheel, ...]: ...
+
+    @property
+    def codes(self) -> Codes: ...
+
+    @property
+    def frameworks(self) -> Frameworks: ...
 
     @property
     def libraries(self) -> Libraries: ...

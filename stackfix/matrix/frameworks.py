@@ -1,0 +1,52 @@
+"""frameworks.toml to records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from stackfix.matrix.code_records import BitsandbytesLibraries, Framework, Frameworks
+from stackfix.matrix.faults import Faults
+from stackfix.matrix.rows import Origins, Row
+from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
+
+FILE = "frameworks.toml"
+
+
+def load_frameworks(directory: Path | None = None) -> Frameworks:
+    """All rows of the file in `directory` (default: the matrix that comes with stackfix). Raises BadInput."""
+    path = (matrix_directory() if directory is None else directory) / FILE
+    return parse_file(str(path), read_file(path, (FILE,)), parse_frameworks)
+
+
+def parse_frameworks(document: dict[str, object], faults: Faults) -> Frameworks:
+    """Frameworks, each oldest row first, and the libraries of bitsandbytes."""
+    top = Row(document, "", faults)
+    origins = Origins(top, faults)
+    found = tuple(each for group in top.rows("framework", name_by="project") for each in framework(group, origins))
+    table = top.table("bitsandbytes")
+    origins.of(table)
+    libraries = tuple(map(bitsandbytes, table.rows("rows", name_by="first")))
+    table.done()
+    top.done()
+    return Frameworks(frameworks=found, bitsandbytes=libraries)
+
+
+def framework(group: Row, origins: Origins) -> Iterator[Framework]:
+    """The rows of one project."""
+    project, extra = group.text("project", "name"), group.optional("extra")
+    source, confidence = origins.of(group)
+    for row in group.rows("rows", name_by="first"):
+        row_source, row_confidence = origins.of(row, source, confidence)
+        yield Framework(project=project, first=row.text("first", "number"), last=row.text("last", "number"),
+                        extra=extra, cuda=row.whole("cuda"), cudnn=row.optional("cudnn", "requirement"),
+                        source=row_source, confidence=row_confidence)
+        row.done()
+    group.done()
+
+
+def bitsandbytes(row: Row) -> BitsandbytesLibraries:
+    found = BitsandbytesLibraries(first=row.text("first", "number"), last=row.text("last", "number"),
+                                  cuda=row.words("cuda", "minor"))
+    row.done()
+    return found
