@@ -8,6 +8,13 @@ from importlib import import_module
 from stackfix.explain.records import Derivation
 
 NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is imported when a rule needs it
+    "build-subject": "stackfix.explain.derive.builds",
+    "flash-attn-subject": "stackfix.explain.derive.builds",
+    "module-name": "stackfix.explain.derive.plumbing",
+    "prebuilt-wheel": "stackfix.explain.derive.builds",
+    "toolkit-pair": "stackfix.explain.derive.builds",
+    "nvcc-architecture": "stackfix.explain.derive.builds",
+    "wheel-name": "stackfix.explain.derive.builds",
     "cuda-symbol": "stackfix.explain.derive.cuda_symbols",
     "cudnn-pair": "stackfix.explain.derive.cudnn",
     "torch-cudnn-lock": "stackfix.explain.derive.cudnn",
@@ -18,6 +25,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "gpu": "stackfix.explain.derive.devices",
     "torch-for-gpu": "stackfix.explain.derive.devices",
     "requester": "stackfix.explain.derive.requesters",
+    "torch-lock": "stackfix.explain.derive.preloads",
     "preload": "stackfix.explain.derive.preloads",
 }
 

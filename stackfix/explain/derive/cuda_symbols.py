@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from stackfix.abi.records import Asking, NvidiaBook, Since
-from stackfix.explain.derive.pins import builds_named, builds_with, libraries_of, torch_minors
-from stackfix.explain.derive.words import joined, key_of, minor_of, spans
+from stackfix.abi.records import NvidiaBook, Since
+from stackfix.explain.derive.callers import callers
+from stackfix.explain.derive.pins import builds_named
+from stackfix.explain.derive.words import joined, key_of, minor_of
 from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.library_records import LibraryFamily
 
@@ -27,20 +28,29 @@ def cuda_symbol(fields: Fields, facts: Facts) -> Fields:
     family = family_of(fields["symbol"], fields.get("file"), facts.libraries.families)
     if family is None:
         return {}
-    found = {"library": family.name, "stem": family.stems[0], "conda": family.conda[0] if family.conda else ""}
-    if (version := OF_CUDA.search(fields["symbol"])) is not None:
-        found["symbol_cuda"] = f"{version[1]}.{version[2]}"
-    function, runs = located(fields["symbol"], sonames_of(family, fields.get("file"), facts.books.nvidia),
-                             facts.books.nvidia)
+    book = facts.books.nvidia
+    function, runs = located(fields["symbol"], sonames_of(family, fields.get("file"), book), book)
     if not runs:
-        return {**found, "projects": joined(wheels_of(family), "or")}
+        return {**told_of(family, fields["symbol"]), "projects": joined(wheels_of(family), "or")}
     chosen = chosen_run(runs, major_of(fields, facts))
-    found |= {"function": function, "soname": chosen.soname, "package": chosen.package, "history": history(runs)}
-    found |= {name: value for name, value in (
-        ("since", chosen.first), ("lacks", chosen.absent_before), ("until", chosen.last), ("gone", chosen.absent_after),
-        ("toolkit", toolkit_of(chosen.package, chosen.first, facts)),
-    ) if value}
-    return {**found, **asked(fields, chosen.soname, function, facts)}
+    found = {"function": function, "soname": chosen.soname, "package": chosen.package, "history": history(runs),
+             "since": chosen.first, "lacks": chosen.absent_before, "until": chosen.last, "gone": chosen.absent_after,
+             "toolkit": toolkit_of(chosen.package, chosen.first, facts), "only_major": only_major(runs),
+             "siblings": siblings(runs)}
+    return {**told_of(family, fields["symbol"]), **{name: value for name, value in found.items() if value},
+            **callers(fields, chosen.soname, function, facts)}
+
+
+def told_of(family: LibraryFamily, symbol: str) -> dict[str, str]:
+    """A library in words, and what the name of a symbol tells of its CUDA release."""
+    stem = family.stems[0]
+    found = {"library": f"the {family.name}" if " " in family.name else family.name, "stem": stem,
+             "grep": stem.removeprefix("lib").lower().replace("cudart", "cuda-runtime")}
+    if family.conda:
+        found["conda"] = family.conda[0]
+    if (version := OF_CUDA.search(symbol)) is not None:
+        found["symbol_cuda"] = f"{version[1]}.{version[2]}"
+    return found
 
 
 def family_of(symbol: str, file: str | None, families: Iterable[LibraryFamily]) -> LibraryFamily | None:
@@ -100,10 +110,10 @@ def wheels_of(family: LibraryFamily) -> list[str]:
 
 def history(runs: Iterable[Since]) -> str:
     """"nvidia-nccl-cu11 and nvidia-nccl-cu12 from 2.19.3 on, not in 2.18.3, and in every nvidia-nccl-cu13"."""
-    told: dict[str, list[str]] = {}
+    told: dict[str, dict[str, None]] = {}
     for run in runs:
-        told.setdefault(span_of(run), []).append(run.package)
-    parts = [f"{joined(packages)} {when}" if when else f"every {joined(packages)} that was read"
+        told.setdefault(span_of(run), {})[run.package] = None
+    parts = [f"{joined([*packages])} {when}" if when else f"every {joined([*packages])} that was read"
              for when, packages in told.items()]
     return "; ".join(parts)
 
@@ -115,6 +125,18 @@ def span_of(run: Since) -> str:
     return " ".join(filter(None, (begin, end)))
 
 
+def siblings(runs: Iterable[Since]) -> str | None:
+    """The packages that have it, where there are several: they write files of one name into one folder."""
+    packages = sorted({run.package for run in runs})
+    return joined(packages) if len(packages) > 1 else None
+
+
+def only_major(runs: Iterable[Since]) -> str | None:
+    """The one major of the library that has a function, where its sonames are of several: "8"; else None."""
+    majors = {run.soname.rpartition(".so.")[2] for run in runs}
+    return majors.pop() if len(majors) == 1 else None
+
+
 def toolkit_of(package: str, version: str | None, facts: Facts) -> str | None:
     """The oldest CUDA release that holds a version of a library, or a newer one: "12.4"."""
     if version is None:
@@ -122,38 +144,6 @@ def toolkit_of(package: str, version: str | None, facts: Facts) -> str | None:
     found = [each for each in facts.matrix.components
              if each.package == package and key_of(each.version) >= key_of(version)]
     return minor_of(min(found, key=lambda each: key_of(each.toolkit)).toolkit) if found else None
-
-
-def asked(fields: Fields, soname: str, function: str, facts: Facts) -> dict[str, str]:
-    """Who asks for it, by the requester's file: `consumer` with its `consumer_versions`, `stacks`, `pin`."""
-    name = fields.get("requester", "").rpartition("/")[2].strip("'\"`")
-    every = [each for each in facts.books.nvidia.asking(soname, function) if each.file == name]
-    if not every:
-        return {}
-    asking = every[0]
-    known = facts.books.nvidia.consumer_versions(asking.consumer)
-    if asking.consumer == "torch":
-        return of_torch(fields, asking, known, soname, facts)
-    builds = builds_with(asking.consumer, asking.versions, facts)
-    found = {"consumer": asking.consumer, "consumer_versions": spans(asking.versions, known)}
-    if builds:
-        minors = torch_minors(facts.torch)
-        cudas = joined(sorted({each.cuda for each in builds}, key=key_of))
-        found["stacks"] = f"torch {spans(torch_minors(builds), minors)} for CUDA {cudas}"
-    return found
-
-
-def of_torch(fields: Fields, asking: Asking, known: Sequence[str], soname: str, facts: Facts) -> dict[str, str]:
-    """What is told of torch as the one who asks: its minors, and which version of the library each pins."""
-    minors = list(dict.fromkeys(map(minor_of, known)))
-    wanting = list(dict.fromkeys(map(minor_of, asking.versions)))
-    found = {"consumer": "torch", "consumer_versions": spans(wanting, minors)}
-    packages = facts.books.nvidia.packages(soname)
-    for each in builds_named(fields, facts)[:1]:
-        pinned = [(name, version) for name, version in libraries_of(each, facts).items() if name in packages]
-        for name, version in pinned[:1]:
-            found |= {"package": name, "pin": version, "pinned_by": f"torch {each.version}"}
-    return found
 
 
 DERIVE: Mapping[str, Derivation] = {"cuda-symbol": cuda_symbol}

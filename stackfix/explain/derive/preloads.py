@@ -1,11 +1,11 @@
-"""Which torch opens a library of its wheels by path before anything else can take another copy."""
+"""Which lock avoids an error: that of the torch a text names, or of one that opens its own libraries first."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from stackfix.explain.derive.pins import linux_builds, lock_of, newest_first
+from stackfix.explain.derive.pins import builds_named, linux_builds, lock_of, newest_first
 from stackfix.explain.derive.words import key_of, minor_of
 from stackfix.explain.records import Derivation, Facts, Fields
 
@@ -39,4 +39,13 @@ def preloading_since(stem: str, facts: Facts) -> str | None:
     return found
 
 
-DERIVE: Mapping[str, Derivation] = {"preload": preload}
+def torch_lock(fields: Fields, facts: Facts) -> Fields:
+    """`lock`: the command that locks the torch which the text names, else one that calls the function, else the newest.
+
+    `caller_lock` is what `cuda-symbol` told of who calls it.
+    """
+    named = lock_of(builds_named(fields, facts), fields.get("python"))
+    return {"lock": named or fields.get("caller_lock") or "stackfix lock"}
+
+
+DERIVE: Mapping[str, Derivation] = {"preload": preload, "torch-lock": torch_lock}
