@@ -18,7 +18,7 @@ from stackfix.sources.cache import Cache
 from stackfix.sources.download import Wanted, download, hash_of
 from stackfix.sources.errors import HashMismatch, NotAllowedOffline
 from stackfix.sources.workers import Task, Workers
-from stackfix.tables.kept import KIND, keep, read_kept
+from stackfix.tables.kept import KIND, SHA256, keep, read_kept
 from stackfix.tables.records import ReducedWheel
 from stackfix.tables.reduce import reduce_wheel
 from stackfix.tables.work import sweep, work_folder
@@ -93,7 +93,9 @@ class Fetching:
     def _one(self, wheel: PlannedWheel) -> ReducedWheel:
         """One wheel, of the cache if another process has brought it there meanwhile."""
         self._go_on()
-        if self._offline and not is_local(wheel):
+        if not SHA256.fullmatch(wheel.sha256):      # it becomes the name of a folder
+            raise BadInput(wheel.file, f"{wheel.sha256[:80]!r} is no sha256")
+        if self._offline and not is_at_hand(wheel, self._cache.directory):
             raise NotAllowedOffline(wheel.file)
         with work_folder(self._cache.directory / KIND, wheel.sha256, self._go_on) as folder:
             found = read_kept(self._cache, wheel.sha256)
@@ -106,14 +108,16 @@ class Fetching:
 
     def _brought(self, wheel: PlannedWheel, folder: Path) -> Path:
         """Where a file with the planned hash lies: a repair's, a local one, or one that was downloaded."""
-        repairs = self._cache.directory / WHEELS / wheel.sha256 / wheel.file
-        if is_file_name(wheel.file) and repairs.is_file() and hash_of(repairs) == wheel.sha256:
+        repairs = of_repair(wheel, self._cache.directory)
+        if repairs is not None and hash_of(repairs) == wheel.sha256:
             return repairs
         path = folder / "wheel.whl"         # no name of a lock becomes a path
         if wheel.url is None:
             raise BadInput(wheel.file, "nothing says where it can be downloaded from")
         if is_local(wheel):
             return self._copied(wheel, path)
+        if self._offline:
+            raise NotAllowedOffline(wheel.file)
         download(Wanted(name=wheel.file, url=wheel.url, sha256=wheel.sha256, size=wheel.size), self._shared_transport(),
                  path, self._told)
         return path
@@ -141,8 +145,17 @@ def is_local(wheel: PlannedWheel) -> bool:
     return wheel.url is not None and urlsplit(wheel.url).scheme == "file"
 
 
-def is_file_name(name: str) -> bool:
-    return bool(name) and "/" not in name and "\0" not in name and name not in {".", ".."}
+def of_repair(wheel: PlannedWheel, cache_dir: Path) -> Path | None:
+    """The wheel as a repair has downloaded it. Its name comes from a lock: none leads out of the folder."""
+    if "/" in wheel.file or "\0" in wheel.file or not SHA256.fullmatch(wheel.sha256):
+        return None
+    path = cache_dir / WHEELS / wheel.sha256 / wheel.file
+    return path if path.is_file() else None
+
+
+def is_at_hand(wheel: PlannedWheel, cache_dir: Path) -> bool:
+    """Whether the wheel lies on this machine, so that nothing has to be asked for it."""
+    return is_local(wheel) or of_repair(wheel, cache_dir) is not None
 
 
 def fetch_tables(wheels: Sequence[PlannedWheel], cache: Cache, open_transport: Callable[[], Transport],
@@ -152,4 +165,4 @@ def fetch_tables(wheels: Sequence[PlannedWheel], cache: Cache, open_transport: C
     return Fetching(cache, open_transport, progress, offline=offline).run(once)
 
 
-__all__ = ["fetch_tables"]
+__all__ = ["fetch_tables", "is_at_hand"]

@@ -34,14 +34,13 @@ class WheelTableSource:
 
     def announce(self, wheels: Sequence[PlannedWheel]) -> Announcement:
         """What `fetch` would download."""
-        known = self.known(wheels)
-        ahead = tuple({wheel.sha256: wheel for wheel in wheels if wheel.sha256 not in known}.values())
+        ahead = tuple(wheel for wheel in self._unknown(wheels) if not self._is_at_hand(wheel))
         return Announcement(wheels=ahead, size=sum(wheel.size or 0 for wheel in ahead),
                             unsized=tuple(wheel for wheel in ahead if wheel.size is None))
 
     def fetch(self, wheels: Sequence[PlannedWheel], progress: Progress) -> Fetched:
         """Tables of all these wheels, those that are not known by downloading each once."""
-        ahead = self.announce(wheels).wheels
+        ahead = self._unknown(wheels)
         if not ahead:
             return Fetched(tables=self.known(wheels))
         from stackfix.tables.fetch import fetch_tables
@@ -62,6 +61,16 @@ class WheelTableSource:
         if isinstance(found, BadElf):
             raise found
         return found
+
+    def _unknown(self, wheels: Sequence[PlannedWheel]) -> tuple[PlannedWheel, ...]:
+        """Those that nothing is known of, each once."""
+        known = self.known(wheels)
+        return tuple({wheel.sha256: wheel for wheel in wheels if wheel.sha256 not in known}.values())
+
+    def _is_at_hand(self, wheel: PlannedWheel) -> bool:
+        from stackfix.tables.fetch import is_at_hand
+
+        return is_at_hand(wheel, self._cache.directory)
 
     def _reduced(self, sha256: str) -> ReducedWheel | None:
         if self._wheels.get(sha256) is None:
