@@ -22,6 +22,7 @@ class CudnnStatus:
     major: int                      # of cuDNN
     number: int
     name: str                       # "SUBLIBRARY_VERSION_MISMATCH", without CUDNN_STATUS_
+    since: str | None               # the minor of cuDNN 9 that brought it; None: all have it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,11 +55,11 @@ def cuda_errors(table: Row) -> Iterator[CudaError]:
 
 def cudnn_statuses(table: Row, major: str) -> Iterator[CudnnStatus]:
     for line in table.lines(major, "text"):
-        number, _, name = line.partition(" ")
+        number, name, since = [*line.split(" "), "", ""][:3]
         if not number.isdecimal() or not name:
             table.fault(f"{line!r} is no number with a name")
             continue
-        yield CudnnStatus(major=int(major), number=int(number), name=name)
+        yield CudnnStatus(major=int(major), number=int(number), name=name, since=since or None)
 
 
 def ptx_releases(table: Row) -> Iterator[tuple[str, str]]:
