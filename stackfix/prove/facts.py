@@ -1,0 +1,92 @@
+"""From simulated openings to what a proof says of each import: what is mapped, found where, bound to whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from stackfix.diagnose.records import LoadedObject
+from stackfix.diagnose.situation import Opening, View
+from stackfix.prove.proof_records import LOADS, BoundTo, ProvenImport, Resolved
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the openings of one import tell, each once."""
+
+    maps: dict[str, None] = field(default_factory=dict)
+    resolved: dict[Resolved, None] = field(default_factory=dict)
+    bound: dict[tuple[str, str], dict[tuple[str, str | None], None]] = field(default_factory=dict)
+
+
+def facts_of(view: View, short: Short) -> tuple[ProvenImport, ...]:
+    """One for each project and phase that opens anything, in the order of the imports."""
+    found: dict[tuple[str, str], Gathered] = defaultdict(Gathered)
+    names = {each.project: each.module for each in view.libraries.imports}
+    for opening in view.openings:
+        if opening.project is not None:
+            gather(found[opening.project, opening.phase], opening, short)
+    made = []
+    for (project, phase), each in found.items():
+        name = names.get(project, project)
+        made.append(ProvenImport(
+            project=project, imports=name if phase != "module" else f"{name}.*", phase=phase, verdict=LOADS,
+            maps=tuple(each.maps), resolved=tuple(sorted(each.resolved)), bound=tuple(sorted(bindings(each)))))
+    return tuple(made)
+
+
+class Short:
+    """Names files as a proof does. `system`: sonames of libraries that are told by their name, wherever they lie."""
+
+    def __init__(self, view: View, system: Collection[str]) -> None:
+        self.view, self.system = view, system
+        self.sites = sorted((each.path for each in view.environment.sites), key=len, reverse=True)
+        self.prefix = view.environment.prefix
+
+    def __call__(self, object_: LoadedObject) -> str:
+        if object_.program:
+            return "python"
+        path, soname = self.path(object_.real_path), object_.elf.soname
+        return soname if soname is not None and path.startswith("/") and soname in self.system else path
+
+    def path(self, path: str) -> str:
+        """Below the site folder; else below the prefix, marked so; else the name of a library of the system."""
+        for site in self.sites:
+            if path.startswith(f"{site}/"):
+                return path[len(site) + 1:]
+        if path.startswith(f"{self.prefix}/"):
+            return f"../{path[len(self.prefix) + 1:]}"
+        return path
+
+
+def gather(into: Gathered, opening: Opening, short: Short) -> None:
+    """What one opening adds."""
+    outcome, objects = opening.outcome, opening.outcome.attempted.objects
+    for number in outcome.loaded:
+        into.maps.setdefault(short(objects[number]))
+    for edge in outcome.edges:
+        requester = short(objects[edge.requester]) if edge.requester is not None else ""
+        name = short.path(edge.name) if edge.name.startswith("/") else edge.name
+        into.resolved.setdefault(Resolved(requester=requester, name=name, winner=short(objects[edge.provider]),
+                                          how=edge.found_via.step))
+    owners = {number: owner_key(short.view, objects[number]) for number in range(len(objects))}
+    for requester_number, symbols, providers in outcome.bound:
+        for symbol, provider in zip(symbols, providers, strict=True):
+            if provider is None or owners[provider] == owners[requester_number]:
+                continue
+            pair = short(objects[requester_number]), short(objects[provider])
+            into.bound.setdefault(pair, {}).setdefault((symbol.name, symbol.version))
+
+
+def owner_key(view: View, object_: LoadedObject) -> str:
+    """Whose a file is: inside of one package the almanac does not tell who binds to whom."""
+    owners = view.owners(object_.path, object_.real_path)
+    return owners[0].name if owners else object_.identity
+
+
+def bindings(gathered: Gathered) -> Iterator[BoundTo]:
+    """Counts for each pair of files."""
+    for (requester, provider), symbols in gathered.bound.items():
+        versions = sorted({version for _, version in symbols if version is not None})
+        yield BoundTo(requester=requester, provider=provider, count=len(symbols), versions=tuple(versions))

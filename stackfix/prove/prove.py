@@ -1,0 +1,157 @@
+"""A locked stack, proven: its imports in a clean environment, and in those that are known to be in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stackfix.diagnose.faults_records import Fault
+from stackfix.prove.assumed import assumptions
+from stackfix.prove.facts import Short, facts_of
+from stackfix.prove.judge import BREAKS, UNTOLD, Ruling, rulings
+from stackfix.prove.proof_records import (
+    CANNOT_TELL,
+    CLEAN,
+    FAILS,
+    LOADS,
+    NOT_TRIED,
+    OutsideOfProof,
+    ProvenImport,
+    ProvenTarget,
+    ProvenWheel,
+    Resolved,
+    Tried,
+)
+from stackfix.prove.records import NotFetched, PlannedWheel, TableSource, WheelTables
+from stackfix.prove.simulate import Knowledge, Met, Stack
+from stackfix.prove.surroundings import Laid
+from stackfix.prove.trouble import clean, troubles_of
+from stackfix.resolve.records import Target
+
+CLEAN_TITLE = "nothing in the way"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is to be proven of one target."""
+
+    target: Target
+    wheels: tuple[PlannedWheel, ...]        # by name
+    outside: tuple[OutsideOfProof, ...]
+    tables: Mapping[str, WheelTables]       # by sha256
+    failed: tuple[NotFetched, ...] = ()
+
+
+class Prover:
+    """Proves one target. The clean environment is tried first; the others are compared with it."""
+
+    def __init__(self, subject: Subject, source: TableSource, told: Knowledge) -> None:
+        self.subject = subject
+        self.tables = tuple(subject.tables[each.sha256] for each in subject.wheels if each.sha256 in subject.tables)
+        self.stack = Stack(subject.target, self.tables, source, told)
+        self.view = self.stack.view()
+        self.short = Short(self.view, self.stack.base.libraries)
+        self.rulings = tuple(rulings(self.view, self.stack.base))
+        self.facts = facts_of(self.view, self.short)
+
+    @property
+    def broken(self) -> tuple[Fault, ...]:
+        """What breaks the stack where nothing is in the way."""
+        return tuple(each.fault for each in self.rulings if each.kind == BREAKS)
+
+    def proven(self, laid: Sequence[Laid]) -> ProvenTarget:
+        """The whole proof of the target."""
+        clean_one = self.tried_clean()
+        return ProvenTarget(
+            python=self.subject.target.python, platform=self.subject.target.platform,
+            glibc=self.subject.target.glibc, verdict=clean_one.verdict, wheels=tuple(self.wheels()),
+            outside=self.subject.outside, imports=tuple(self.imports()),
+            assumed=assumptions(self.view, self.stack.base, self.short), unknown=tuple(self.unknown()),
+            environments=(clean_one, *(self.tried(each) for each in laid)))
+
+    def wheels(self) -> Iterator[ProvenWheel]:
+        for each in self.subject.wheels:
+            known = self.subject.tables.get(each.sha256)
+            yield ProvenWheel(name=each.name, version=each.version, sha256=each.sha256, file=each.file,
+                              basis=known.basis if known else None)
+
+    def imports(self) -> Iterator[ProvenImport]:
+        """What each import opens, with its own verdict."""
+        worst = verdicts(self.rulings)
+        for each in self.facts:
+            yield replace(each, verdict=worst.get((each.project, each.phase), LOADS))
+
+    def unknown(self) -> Iterator[str]:
+        """What could not be told, in sentences, each once."""
+        said = dict.fromkeys(clean(each.why, self.short) for each in self.rulings if each.why is not None)
+        for failed in self.subject.failed:
+            said.setdefault(f"nothing is known of {failed.wheel.file}: {failed.reason}")
+        for each in self.tables:
+            for sentence in each.unknown:
+                said.setdefault(f"{each.project.name} {each.project.version}: {sentence}")
+        yield from said
+
+    def tried_clean(self) -> Tried:
+        """The clean environment."""
+        verdict = self.verdict(self.rulings)
+        return Tried(name=CLEAN, title=CLEAN_TITLE, holds=(), variables=(), verdict=verdict, taken=(),
+                     why=self.why(verdict), troubles=troubles_of(self.view, self.broken, self.short))
+
+    def tried(self, laid: Laid) -> Tried:
+        """One of the others."""
+        if laid.met is None:
+            return tried_of(laid, NOT_TRIED, why=laid.why)
+        view = self.stack.view(laid.met)
+        found = tuple(rulings(view, self.stack.base, without=laid.met.without))
+        short = Short(view, self.stack.base.libraries)
+        verdict = self.verdict(found)
+        broken = tuple(each.fault for each in found if each.kind == BREAKS)
+        return replace(tried_of(laid, verdict, why=self.why(verdict)), troubles=troubles_of(view, broken, short),
+                       taken=tuple(taken_otherwise(self.facts, facts_of(view, short))))
+
+    def verdict(self, found: Sequence[Ruling]) -> str:
+        """Of one environment."""
+        if any(each.kind == BREAKS for each in found):
+            return FAILS
+        missing = len(self.tables) < len(self.subject.wheels)
+        return CANNOT_TELL if missing or any(is_serious(each) for each in found) else LOADS
+
+    def why(self, verdict: str) -> str | None:
+        """Why it cannot be told."""
+        if verdict != CANNOT_TELL:
+            return None
+        lacking = [each.name for each in self.subject.wheels if each.sha256 not in self.subject.tables]
+        return f"nothing is known of {', '.join(lacking)}" if lacking else "not everything is known: see `unknown`"
+
+
+def tried_of(laid: Laid, verdict: str, *, why: str | None) -> Tried:
+    return Tried(name=laid.row.name, title=laid.row.title, holds=laid.holds, variables=laid.variables,
+                 verdict=verdict, why=why, taken=(), troubles=())
+
+
+def is_serious(ruling: Ruling) -> bool:
+    """Whether an import turns on what nobody can tell; a module that is perhaps never imported does not count."""
+    return ruling.kind == UNTOLD and ruling.fault.severity == "error"
+
+
+def verdicts(found: Sequence[Ruling]) -> Mapping[tuple[str, str], str]:
+    """The worst that was found of each import."""
+    worst: dict[tuple[str, str], str] = {}
+    for ruling in found:
+        for seen in ruling.fault.sightings if ruling.kind in {BREAKS, UNTOLD} else ():
+            key = seen.opening.project or "", seen.opening.phase
+            if ruling.kind == BREAKS or key not in worst:
+                worst[key] = FAILS if ruling.kind == BREAKS else CANNOT_TELL
+    return worst
+
+
+def taken_otherwise(before: Sequence[ProvenImport], after: Sequence[ProvenImport]) -> Iterator[Resolved]:
+    """Names that another file is taken for, each once."""
+    known = {(each.requester, each.name): each.winner for one in before for each in one.resolved}
+    seen = dict.fromkeys(each for one in after for each in one.resolved)
+    for each in sorted(seen):
+        if known.get((each.requester, each.name), each.winner) != each.winner:
+            yield each
+
+
+__all__ = ["Met", "Prover", "Subject"]
