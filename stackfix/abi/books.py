@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from stackfix.abi.records import Books, JudgedWheels, NvidiaBook, TorchBook
+from stackfix.abi.records import Books, JudgedWheels, NvidiaBook, TorchBook, TorchNames
 
 
 class LazyBooks(Books):
@@ -32,6 +32,12 @@ class LazyBooks(Books):
         from stackfix.abi.judged import open_judged_wheels
 
         return open_judged_wheels(self._directory)
+
+    @cached_property
+    def names(self) -> TorchNames:
+        from stackfix.abi.torch_names import TorchNameList
+
+        return TorchNameList(self._directory, tuple(each.minor for each in self.torch.releases))
 
 
 def open_books(directory: Path | None = None) -> Books:

@@ -151,6 +151,14 @@ class LoadVerdict:
     only_cuda: tuple[str, ...]      # those of `missing` that only a CUDA build has, where that is none
 
 
+class TorchNames(Protocol):
+    """The names that torch's libraries export, by their beginning."""
+
+    def starting(self, beginning: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(ABI-neutral name, minors that export it) of each name with this beginning."""
+        ...
+
+
 # --- the book of NVIDIA's libraries -------------------------------------------------------------------------------
 
 
@@ -337,11 +345,12 @@ class JudgedWheels(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """The three books together."""
+    """The three books together, and the list of the names that the first was made of."""
 
     torch: TorchBook
     nvidia: NvidiaBook
     judged: JudgedWheels
+    names: TorchNames | None = None     # None: names can be asked for as a whole only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
