@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from stackfix.abi.nvidia_versions import mask_of, version_key
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 
 PACKAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 SONAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")      # becomes a file name

@@ -7,11 +7,11 @@ Frozen and plain: `inspect.plain` writes each of them to JSON and reads it back.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from stackfix.inspect.fatbin_records import GpuArchs, UnreadableFatbin
 from stackfix.inspect.records import ElfObject, UndefinedSymbol
+from stackfix.quick import dataclass
 
 # --- what is read of compiled files -------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 
 from stackfix.cli.seen import Seen
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

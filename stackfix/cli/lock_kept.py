@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import click
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.options import LockOptions
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 
 CUDAS = ("cpu", "11.8", "12.0", "13.0")      # a row of the names may be for one major alone
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from stackfix.cli.request_environment import (
 )
 from stackfix.errors import BadInput, Unreachable
 from stackfix.inspect.driver import read_driver_version, read_gpu_archs
+from stackfix.quick import dataclass
 from stackfix.request.requirements_in import IndexOptions, read_requirements, requirement_text
 from stackfix.request.values import (
     check_driver,

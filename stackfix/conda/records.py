@@ -6,9 +6,9 @@ channel states it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from stackfix.quick import dataclass
 from stackfix.resolve.records import LockedPackage, Target
 
 LAYOUTS = ("native", "mixed", "wheels")     # in the order in which `auto` tries them

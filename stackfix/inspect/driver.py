@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from stackfix.quick import dataclass
 
 VERSION = re.compile(r"\b(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b")
 SMI_TIMEOUT = 10.0      # seconds: nvidia-smi is known to hang on a wedged driver

@@ -7,11 +7,11 @@ what a simulation asks; a disk, a recorded tree or a test's dictionary can answe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from stackfix.errors import BadInput
 from stackfix.inspect.elf_names import SymbolNames, gnu_hash
+from stackfix.quick import dataclass, field
 
 __all__ = ["FALSE_HASH", "BadElf", "DefinedSymbol", "ElfObject", "FileAt", "Files", "LoaderEnvironment",
            "LoaderMachine", "NeededVersion", "Offer", "Refused", "SymbolNames", "SymbolUse", "Symbols",

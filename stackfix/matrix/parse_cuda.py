@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import DriverFamily, ToolkitComponent, ToolkitDriver
 from stackfix.matrix.rows import Origins, Row
+from stackfix.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.parse_torch import gpu_archs
 from stackfix.matrix.records import FlashAttnRelease, FlashAttnWheel
 from stackfix.matrix.rows import CONFIDENCES, PLATFORMS, Origins, Row
+from stackfix.quick import dataclass
 
 MACHINES = {"linux-64": "linux_x86_64", "linux-aarch64": "linux_aarch64"}
 BASES = ("listed", "hashed", "planned")

@@ -6,7 +6,7 @@ A row of low confidence never decides in silence: what it decides is named in th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from stackfix.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

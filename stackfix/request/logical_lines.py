@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 
 COMMENT = re.compile(r"(?:^|\s+)#.*$")
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Z0-9_]+)\}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass, field
 from stackfix.request.logical_lines import LogicalLine, logical_lines
 from stackfix.resolve.records import Requirement
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import TORCH, Question, StackAsk

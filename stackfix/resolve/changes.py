@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
+from stackfix.quick import dataclass
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
 from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without
 from stackfix.resolve.records import Asked, Requirement, StackRequest

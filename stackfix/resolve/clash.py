@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from stackfix.quick import dataclass
 from stackfix.resolve.needs import Candidate, Exclusion, FromStack, Need
 from stackfix.resolve.pep508 import pins_exactly
 from stackfix.resolve.problem import MAX_SDISTS, UNUSABLE, Problem

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from stackfix.matrix import query
 from stackfix.matrix.records import FlashAttnWheel, Matrix, TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import ReleaseAsset
 

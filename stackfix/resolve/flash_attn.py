@@ -7,13 +7,14 @@ mutable, so that what the matrix lists is what existed once: where the release s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 
 from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import (
     FlashWheel,

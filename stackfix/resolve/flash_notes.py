@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import cuda_tag_if_fits, has_code_for, lacking_archs, version_of
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan

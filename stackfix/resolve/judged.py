@@ -7,11 +7,11 @@ machine where all of them agree, and a torch minor that is in the almanac.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stackfix.abi.records import Books, JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.limits import SYMBOLS
 from stackfix.resolve.needs import Exclusion
 from stackfix.resolve.pep508 import normalise, parse_version

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from stackfix.matrix.records import Rule
+from stackfix.quick import dataclass
 from stackfix.resolve.records import Asked
 from stackfix.sources.records import IndexFile
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 from packaging.version import Version
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Rule, TorchBuild
+from stackfix.quick import dataclass, field
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.judged import judged_exclusion, judgements

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
+from stackfix.quick import dataclass, field
 from stackfix.resolve.clash import Clash, Refuted, exclusions
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.problem import Problem, own_pin

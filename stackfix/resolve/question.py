@@ -7,13 +7,14 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as ParsedRequirement
 from packaging.specifiers import SpecifierSet
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 from stackfix.resolve.needs import FromUser, Need
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_specifier
 from stackfix.resolve.problem import needs_of

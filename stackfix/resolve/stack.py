@@ -7,12 +7,12 @@ build of the default index, then the newest CUDA of those on the torch index; th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from packaging.version import Version
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import TORCH, Question

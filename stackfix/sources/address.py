@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+
+from stackfix.quick import dataclass, field
 
 _SAFE = "/?:@!$&'()*+,;=-._~%[]"  # what RFC 3986 lets stand in a path or query; all else is percent-encoded
 _BAD_HOST = re.compile(r"[\s/?#@\\\x00-\x20\x7f]")

@@ -19,9 +19,9 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from stackfix.quick import dataclass
 from stackfix.sources.address import without_credentials
 
 

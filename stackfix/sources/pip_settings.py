@@ -9,10 +9,10 @@ from __future__ import annotations
 import configparser
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 from stackfix.sources.address import shown
 
 Named = tuple[str, str]             # (where it is set, value)

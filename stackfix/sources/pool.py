@@ -12,8 +12,8 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from stackfix.quick import dataclass, field
 from stackfix.sources.address import Address
 from stackfix.sources.connect import Dialer
 from stackfix.sources.wire import Socket, WireFault

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from stackfix import __version__
+from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
 from stackfix.sources.connect import CannotConnect, Dialer, proxy_headers
 from stackfix.sources.credentials import Credentials

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass, field
 
 Named = tuple[str, str]             # (where it is set, address)
 _LOCAL = ("find-links", "constraint-dependencies", "override-dependencies", "no-index")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse, IncompleteRead, RemoteDisconnected
 from typing import Protocol
+
+from stackfix.quick import dataclass
 
 OK, PARTIAL, NOT_MODIFIED, FORBIDDEN, TOO_MANY = 200, 206, 304, 403, 429
 NOT_THERE = (404, 410)

@@ -8,10 +8,10 @@ or loading recurses, and because later of two equal keys would silently win.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from stackfix.errors import BadInput
+from stackfix.quick import dataclass
 
 if TYPE_CHECKING:
     from yaml import Event
