@@ -20,6 +20,7 @@ from stackfix.resolve.solve import Solved
 from stackfix.resolve.stack import cuda_words
 from stackfix.resolve.symbol_notes import decided, extension_notes, library_notes
 from stackfix.resolve.torch_family import companion_row
+from stackfix.resolve.torch_notes import torch_index_notes
 from stackfix.sources.errors import SdistNeedsBuild
 
 _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
@@ -31,6 +32,7 @@ def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str,
         *_stack_notes(solved),
         *_driver_notes(evidence, solved),
         *flash_attn_notes(evidence, flash, solved),
+        *torch_index_notes(evidence, solved),
     ]
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         notes.extend(_closure_notes(evidence, closure))
