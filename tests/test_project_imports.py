@@ -49,7 +49,7 @@ ALLOWED: dict[str, frozenset[str]] = {
                          "abi.fit_minors",
                          "diagnose.finding_records", "inspect.machine_records", "inspect.environment_records",
                          "inspect.fatbin_records", "plan.records", "apply.records", "verify.records",
-                         "explain.records", "explain.here_records"}),
+                         "explain.records", "explain.here_records", "prove.proof_records"}),
     "snapshot": frozenset({"conda.records", "matrix.load", "matrix.toml_files", "matrix.toml_text", "sources",
                            "write.replace"}),
     "sync": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records", "write.records"}),

@@ -16,7 +16,8 @@ from stackfix.errors import StackfixError
 
 if TYPE_CHECKING:
     from stackfix.cli.lock_kept import Kept
-    from stackfix.resolve.records import Lock
+    from stackfix.prove.proof_records import Proof
+    from stackfix.resolve.records import Lock, StackRequest
     from stackfix.write.records import Difference, PlannedFile
 
 
@@ -29,6 +30,7 @@ class Outcome:
     directory: Path
     files: tuple[PlannedFile, ...]
     differences: tuple[Difference, ...] | None
+    proof: Proof | None = None      # with --prove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     from stackfix.cli.command_line import header_arguments, join_command
     from stackfix.cli.lock_check import check_lock
     from stackfix.cli.lock_kept import kept_pins
+    from stackfix.cli.lock_proof import open_proving, present_proof, proof_name, stale_proofs
     from stackfix.cli.request import read_request
     from stackfix.cli.wiring import decide_lock
     from stackfix.write.files import check_formats, likely_names, plan_files, refuse_places, write_files
@@ -106,20 +109,31 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
         refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
                       overwrite=options.overwrite)      # before the index is asked
 
+    proving = open_proving(request, options, common, formats)
+
+    def once(stack: StackRequest, kept: Kept) -> Lock:
+        return decide_lock(replace(request, stack=stack), options, common, formats=formats, kept_conda=kept.conda)
+
     def decide(kept: Kept) -> tuple[Lock, tuple[PlannedFile, ...]]:
-        asking = replace(request, stack=request.stack.with_(kept=kept.pip))
-        lock = decide_lock(asking, options, common, formats=formats, kept_conda=kept.conda)
+        asking = request.stack.with_(kept=kept.pip)
+        lock = once(asking, kept) if proving is None else proving.decide(asking, lambda stack: once(stack, kept))
         decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
         command_line = join_command(header_arguments(asked, decided, options.name))
-        return lock, plan_files(lock, formats=formats, name=options.name, command=command_line)
+        files = plan_files(lock, formats=formats, name=options.name, command=command_line)
+        return lock, (*files, *(proving.files(lock) if proving is not None else ()))
 
     differences = None
     if options.check:
         (lock, files), differences = check_lock(directory, decide, kept)
+        if proving is None:
+            differences = (*differences, *present_proof(directory, options, lock))
     else:
         lock, files = decide(kept)
-        write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite)
-    return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences)
+        stale = stale_proofs(directory, options, lock, common) if proving is None else ()
+        write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite, stale=stale)
+    common.seen.text(directory / proof_name(options.name))
+    return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences,
+                   proof=proving.proof_of(lock) if proving is not None else None)
 
 
 def shown_lines(outcomes: list[Outcome], common: CommonOptions) -> Iterator[Shown]:
@@ -128,7 +142,8 @@ def shown_lines(outcomes: list[Outcome], common: CommonOptions) -> Iterator[Show
         from stackfix.report.json import lock_document, render_json
 
         documents = [
-            lock_document(outcome.lock, written_paths(outcome), difference_documents(outcome)) for outcome in outcomes
+            {**lock_document(outcome.lock, written_paths(outcome), difference_documents(outcome)),
+             **proof_documents(outcome)} for outcome in outcomes
         ]
         named = zip(outcomes, documents, strict=True)
         document = documents[0] if len(outcomes) == 1 else {
@@ -152,9 +167,23 @@ def outcome_lines(outcome: Outcome, common: CommonOptions) -> Iterator[str]:
     if common.quiet:
         return
     yield from lock_lines(outcome.lock, stderr_style())
+    if outcome.proof is not None:
+        from stackfix.report.proof import proof_lines
+
+        yield from proof_lines(outcome.proof, stderr_style())
     if outcome.differences is not None:
         count = len(outcome.differences)
         yield "the lockfiles hold" if not count else f"{count} lines of the lockfiles do not hold"
+
+
+def proof_documents(outcome: Outcome) -> dict[str, Any]:
+    """What the proof says, for JSON; nothing without --prove."""
+    if outcome.proof is None:
+        return {}
+    from stackfix.cli.lock_proof import proof_name
+    from stackfix.report.proof import proof_document
+
+    return {"proof": proof_document(outcome.proof, str(outcome.directory / proof_name(outcome.name)))}
 
 
 def written_paths(outcome: Outcome) -> list[str]:

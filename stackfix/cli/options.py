@@ -72,7 +72,7 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--name", metavar="NAME", help="`train`: requirements-train.txt, pylock.train.toml; a named stack."),
     click.option("--check", is_flag=True, help="Write nothing; exit 1 where the files do not hold, naming each line."),
     click.option("--overwrite", is_flag=True, help="Replace files of these names that stackfix did not write, too."),
-    click.option("--prove", is_flag=True, help="Simulate what the stack's imports load; refuse one that would not load."),
+    click.option("--prove", is_flag=True, help="Simulate the stack's imports; refuse one that would not load."),
     click.option("--upgrade", is_flag=True, help="Do not keep the pins of the existing lock."),
     click.option("--upgrade-package", "upgrade_packages", metavar="NAME", multiple=True, help="Renew this one pin."),
     click.option("--index-url", metavar="URL", help="Package index; else uv's and pip's settings."),

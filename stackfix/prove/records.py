@@ -25,6 +25,7 @@ class PlannedWheel:
     sha256: str                     # hexadecimal; who asks for tables of a wheel without one asks for nothing
     url: str | None                 # None: it can only be known already
     size: int | None                # bytes to download; None: the index does not say
+    requires: tuple[str, ...] = ()  # projects that it pulls in, as the lock knows: for wheels that nobody has to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,8 @@ class WheelTables:
 
     sha256: str
     file: str
-    basis: str                      # "almanac": facts that ship with stackfix; "wheel": all that the wheel itself has
+    basis: str                      # "almanac": facts that ship with stackfix; "wheel": all that the wheel itself has;
+    #                                 "tag": by its name it is for any platform, so that it has nothing to load
     project: WheelProject
     libraries: tuple[LibraryAt, ...]        # every shared object of the wheel, by path
     listing: tuple[str, ...] | None         # every file that it installs, by path; None: only `libraries` is known
@@ -89,17 +91,25 @@ class Fetched:
 
 
 class TableSource(Protocol):
-    """Where tables come from: what ships, a cache, the wheels themselves. Blocking calls."""
+    """Where tables come from: what ships, a cache, the wheels themselves. Blocking calls.
 
-    def known(self, wheels: Sequence[PlannedWheel]) -> Mapping[str, WheelTables]:
+    What ships goes before what is cached, so that an answer does not depend on the machine. `exactly` asks for the
+    basis "wheel" alone; from then on the wheel's symbols are those too.
+    """
+
+    def shipped(self, name: str) -> tuple[PlannedWheel, ...]:
+        """Wheels of a project whose tables ship with stackfix, oldest version first; they have no address."""
+        ...
+
+    def known(self, wheels: Sequence[PlannedWheel], *, exactly: bool = False) -> Mapping[str, WheelTables]:
         """Tables by sha256 of those wheels that can be told without any download. Never raises for a damaged cache."""
         ...
 
-    def announce(self, wheels: Sequence[PlannedWheel]) -> Announcement:
+    def announce(self, wheels: Sequence[PlannedWheel], *, exactly: bool = False) -> Announcement:
         """Which of the wheels would be downloaded, each once, and how much that is."""
         ...
 
-    def fetch(self, wheels: Sequence[PlannedWheel], progress: Progress) -> Fetched:
+    def fetch(self, wheels: Sequence[PlannedWheel], progress: Progress, *, exactly: bool = False) -> Fetched:
         """Tables of all these wheels, those that are not known by downloading each once. The wheels are not kept.
 
         `progress` is called from several threads. An interrupted run goes on at the next wheel.

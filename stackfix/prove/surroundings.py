@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from stackfix.matrix.proof_records import Surroundings
 from stackfix.matrix.records import ToolkitComponent
@@ -19,6 +19,7 @@ OLDER, NEWER, MAJOR_BEFORE = "older minor", "newer minor", "older major"
 ARCHITECTURES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
+@runtime_checkable
 class Shipped(Protocol):
     """Which wheels' tables come with stackfix."""
 

@@ -80,16 +80,17 @@ def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command
 
 def write_files(
     directory: Path, files: Iterable[PlannedFile], *, inputs: Iterable[Path] = (), overwrite: bool = False,
+    stale: Iterable[str] = (),
 ) -> None:
     """Writes all files into `directory`, or none: on a failure what was there before is put back.
 
-    A second step that these files no longer have is removed. `inputs` are files the request was read from; one of
-    them is never overwritten, and a file that stackfix did not write only with `overwrite`. Raises BadInput or
-    Unreachable.
+    A second step that these files no longer have is removed, and what is `stale`. `inputs` are files the request was
+    read from; one of them is never overwritten, and a file that stackfix did not write only with `overwrite`. Raises
+    BadInput or Unreachable.
     """
     planned = tuple(files)
     contents: dict[str, bytes | None] = {file.path: file.text.encode() for file in planned}
-    contents |= dict.fromkeys(name for name, _, _ in stale_second_steps(directory, planned))
+    contents |= dict.fromkeys((*(name for name, _, _ in stale_second_steps(directory, planned)), *stale))
     refuse_places(directory, contents, inputs=inputs, overwrite=overwrite)
     replace_files(directory, contents)
 

@@ -15,6 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+PROOF_KIND, HEAD = '"kind": "stackfix stack proof"', 200     # how a proof begins (prove/proof_text.py)
 HINT = "write elsewhere with -o DIR or --name NAME, or replace it with --overwrite"
 
 
@@ -34,6 +35,8 @@ def is_ours(path: Path) -> bool:
         return False            # larger than any lock, or no text
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
         return True
+    if path.suffix == ".json":
+        return PROOF_KIND in text[:HEAD]
     return pylock_is_ours(text) if path.suffix == ".toml" else any(
         line.startswith(f"# {FIRST_WORDS} ") for line in header(text))
 

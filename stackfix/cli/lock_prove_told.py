@@ -1,0 +1,41 @@
+"""What a user is told of a proof beside the lock: environments in which the stack fails, what is not proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from stackfix.prove.proof_records import CANNOT_TELL, CLEAN, FAILS, Proof, ProvenTarget, Tried
+from stackfix.resolve.records import Lock, Requirement
+
+SHOWN = 3
+
+
+def noted(lock: Lock, proof: Proof, bounds: Sequence[Requirement]) -> Lock:
+    """The lock with what its proof says, as notes; the same for several targets is said once."""
+    said = dict.fromkeys(note for each in proof.targets for note in notes_of(each))
+    passed = dict.fromkeys(f"a candidate was passed over, for {each.origin.partition(': ')[2]}; "
+                           f"{each.text} was asked for beside" for each in bounds)
+    outside = [f"conda, Python {each.target.python} on {each.target.platform}: packages of channels are outside of the "
+               "proof" for each in lock.conda]
+    return replace(lock, notes=(*lock.notes, *passed, *said, *outside))
+
+
+def notes_of(target: ProvenTarget) -> Iterator[str]:
+    """Of one target."""
+    if target.verdict == CANNOT_TELL:
+        clean = next(each for each in target.environments if each.name == CLEAN)
+        yield f"not everything could be proven: {clean.why}"
+    for each in target.outside:
+        yield f"{each.name} {each.version} is not in the proof: it {each.why}"
+    for tried in target.environments:
+        if tried.name != CLEAN and tried.verdict == FAILS:
+            yield fails_text(tried)
+
+
+def fails_text(tried: Tried) -> str:
+    """An environment in which the stack fails, with what, and what helps."""
+    first = tried.troubles[0]
+    holds = f" ({', '.join(tried.holds[:SHOWN])}{', …' if len(tried.holds) > SHOWN else ''})" if tried.holds else ""
+    avoid = f"; {'; '.join(first.avoid[:2])}" if first.avoid else ""
+    return f"it fails where {tried.title}{holds}: {first.summary}{avoid}"
