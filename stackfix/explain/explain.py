@@ -43,7 +43,7 @@ def explained(
         message = derived(with_fields(each, context), rule, facts, derivations)
         holding = [cause for cause in filled_causes(rule.causes, message.fields) if cause not in causes]
         if holding:
-            messages.append(message)
+            messages.append(replace(message, causes=tuple(holding)))
             causes += holding
         if len(causes) >= MOST_CAUSES:
             break

@@ -75,17 +75,6 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A rule that was found in the text."""
-
-    rule: str
-    kind: str
-    line: int                       # where it stands
-    quoted: str
-    fields: Fields
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """One cause, in words for people."""
 
@@ -95,6 +84,18 @@ class Cause:
     confirm: str | None
     cure: str
     avoid: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A rule that was found in the text."""
+
+    rule: str
+    kind: str
+    line: int                       # where it stands
+    quoted: str
+    fields: Fields
+    causes: tuple[Cause, ...] = ()  # that hold, but those which a message before it has already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,109 @@
+"""An error held against an environment: the finding that it is, or what there is in place of the cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.case_worlds import install_torch, judge, nvjitlink
+from tests.cli_world import Say
+from tests.diagnose_world import World
+
+SONAME = "libnvJitLink.so.12"
+LINE = ("ImportError: /elsewhere/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4,"
+        " version libnvJitLink.so.12")
+
+
+def explain(say: Say, world: World, text: str, *words: str) -> dict[str, Any]:
+    variables = [word for name, value in world.variables.items() for word in ("--env", f"{name}={value}")]
+    said = say("explain", "--root", world.folder, "--prefix", world.prefix, *variables, "--json", *words, text)
+    assert (said.status, said.err) == (0, ""), said
+    document: dict[str, Any] = said.json
+    return document
+
+
+def shadowed(folder: Path) -> World:
+    """torch 2.5.1, and the libnvJitLink of CUDA 12.2 on LD_LIBRARY_PATH."""
+    world = install_torch(World(folder), "2.5.1")
+    world.toolkit("/usr/local/cuda-12.2", "12.2.0")
+    world.library(f"/usr/local/cuda-12.2/lib64/{SONAME}", nvjitlink("12.2.91"))
+    return world.environ(LD_LIBRARY_PATH="/usr/local/cuda-12.2/lib64")
+
+
+def test_it_is_so_here(tmp_path: Path, say: Say) -> None:
+    """The file that is to blame is this machine's, and so is the command."""
+    document = explain(say, shadowed(tmp_path), LINE)
+    here = document["causes"][0]["here"]
+    assert here == document["messages"][0]["here"]
+    assert here["verdict"] == "so here"
+    assert [each["code"] for each in here["findings"]] == ["SF101"]
+    assert here["findings"][0]["culprit"] == {"path": f"/usr/local/cuda-12.2/lib64/{SONAME}", "package": None,
+                                              "variable": "LD_LIBRARY_PATH"}
+    assert here["command"].startswith("stackfix check --root ")
+    assert (document["environment"]["prefix"], document["environment"]["error"]) == ("/venv", None)
+
+
+def test_it_is_not_so_here(tmp_path: Path, say: Say) -> None:
+    world = install_torch(World(tmp_path), "2.5.1")
+    here = explain(say, world, LINE)["causes"][0]["here"]
+    path = world.inside(f"nvidia/nvjitlink/lib/{SONAME}")
+    assert (here["verdict"], here["findings"], here["command"]) == ("not so here", [], None)
+    assert f"is {path} (nvidia-nvjitlink-cu12 12.4.127), found by RUNPATH" in here["text"]
+    assert here["text"].endswith("and has __nvJitLinkComplete_12_4")
+
+
+def test_the_line_of_a_finding_is_that_finding(tmp_path: Path, say: Say) -> None:
+    """What `check` says that a user sees is explained, in the same place, as what `check` found."""
+    world = shadowed(tmp_path)
+    finding = judge(say, world).only("SF101")
+    assert finding["error"]
+    here = explain(say, world, f"ImportError: {finding['error']}")["causes"][0]["here"]
+    assert [each["summary"] for each in here["findings"]] == [finding["summary"]]
+
+
+def test_an_environment_that_cannot_be_inspected_costs_no_explanation(tmp_path: Path, say: Say) -> None:
+    said = say("explain", "--prefix", tmp_path / "nowhere", LINE)
+    assert (said.status, said.err) == (0, "")
+    assert "could not be inspected" in said.out
+    assert "nvidia-nvjitlink-cu12>=12.4.99" in said.out
+    document = say("explain", "--prefix", tmp_path / "nowhere", "--json", LINE).json
+    assert (document["causes"][0]["here"], document["environment"]["prefix"]) == (None, str(tmp_path / "nowhere"))
+    assert "nowhere" in document["environment"]["error"]
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_active_environment_is_inspected(variable: str, tmp_path: Path, say: Say,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    world = install_torch(World(tmp_path, prefix=f"{tmp_path}/here"), "2.5.1")
+    active = world.host(world.prefix)
+    monkeypatch.setenv(variable, str(active))
+    if variable == "CONDA_PREFIX":
+        (active / "conda-meta").mkdir()
+    document = say("explain", "--json", LINE).json
+    assert document["environment"]["prefix"] == str(active)
+    assert document["causes"][0]["here"]["verdict"] == "not so here"
+    without = say("explain", "--json", "--no-inspect", LINE).json
+    assert (without["environment"], without["causes"][0]["here"]) == (None, None)
+    assert [each["summary"] for each in without["causes"]] == [each["summary"] for each in document["causes"]]
+
+
+def test_a_text_alone_looks_at_nothing(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(*_: object, **__: object) -> None:
+        pytest.fail("an environment was looked at")
+
+    monkeypatch.setattr("stackfix.cli.inspecting.open_view", looked)
+    assert say("explain", "--json", LINE).json["environment"] is None
+
+
+def test_for_people(tmp_path: Path, say: Say) -> None:
+    world = shadowed(tmp_path)
+    variables = ("--env", f"LD_LIBRARY_PATH={world.variables['LD_LIBRARY_PATH']}")
+    said = say("explain", "--root", world.folder, "--prefix", world.prefix, *variables, LINE).out
+    assert "  here      so here: " in said
+    assert "SF101 shadowed-library, /usr/local/cuda-12.2/lib64/libnvJitLink.so.12" in said
+    assert said.splitlines()[-1] == f"here: /venv of {world.folder}, Python 3.11.2 (--no-inspect leaves it out)"
+    quiet = say("explain", "-q", "--root", world.folder, "--prefix", world.prefix, LINE).out.splitlines()
+    assert len(quiet) == 2
+    assert quiet[1].startswith("cure: ")
