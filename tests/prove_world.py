@@ -70,13 +70,16 @@ class InstalledTables:
     def wheels(self) -> tuple[WheelTables, ...]:
         return tuple(self.tables.values())
 
-    def known(self, wheels: Sequence[PlannedWheel]) -> Mapping[str, WheelTables]:
+    def shipped(self, name: str) -> tuple[PlannedWheel, ...]:
+        return ()
+
+    def known(self, wheels: Sequence[PlannedWheel], *, exactly: bool = False) -> Mapping[str, WheelTables]:
         return {each.sha256: self.tables[each.sha256] for each in wheels if each.sha256 in self.tables}
 
-    def announce(self, wheels: Sequence[PlannedWheel]) -> Announcement:
+    def announce(self, wheels: Sequence[PlannedWheel], *, exactly: bool = False) -> Announcement:
         return Announcement(wheels=(), size=0, unsized=())
 
-    def fetch(self, wheels: Sequence[PlannedWheel], progress: Progress) -> Fetched:
+    def fetch(self, wheels: Sequence[PlannedWheel], progress: Progress, *, exactly: bool = False) -> Fetched:
         return Fetched(tables=self.known(wheels))
 
     def symbols(self, sha256: str, path: str) -> Symbols:

@@ -13,7 +13,7 @@ from stackfix.prove.proof_records import OutsideOfProof, ProvenTarget
 from stackfix.prove.prove import Prover, Subject
 from stackfix.prove.records import Fetched, PlannedWheel, TableSource
 from stackfix.prove.simulate import Knowledge
-from stackfix.prove.surroundings import Laid, Locked, Shipped, lay
+from stackfix.prove.surroundings import Laid, Locked, lay
 from stackfix.resolve.records import LockedPackage, TargetLock
 
 SDIST = "is an sdist: what its build gives is not known before it is built"
@@ -38,11 +38,9 @@ class Prepared:
 
     def laid(self, locked: TargetLock, source: TableSource) -> tuple[Laid, ...]:
         """The environments that are tried beside the clean one."""
-        if not isinstance(source, Shipped):
-            return ()
         beside = Locked(cuda=locked.build.cuda, platform=locked.target.platform,
                         versions={each.name: each.version for each in locked.packages})
-        return tuple(lay(row, beside, self.matrix.components, source, source)
+        return tuple(lay(row, beside, self.matrix.components, source)
                      for row in self.told.table.surroundings)
 
 

@@ -31,7 +31,7 @@ def facts_of(view: View, short: Short) -> tuple[ProvenImport, ...]:
     for (project, phase), each in found.items():
         name = names.get(project, project)
         made.append(ProvenImport(
-            project=project, imports=name if phase != "module" else f"{name}.*", phase=phase, verdict=LOADS,
+            project=project, imports=f"{name}.*" if phase == "module" else name, phase=phase, verdict=LOADS,
             maps=tuple(each.maps), resolved=tuple(sorted(each.resolved)), bound=tuple(sorted(bindings(each)))))
     return tuple(made)
 

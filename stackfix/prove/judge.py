@@ -60,13 +60,13 @@ def untold(view: View, fault: Fault) -> str | None:
 
 
 def of_driver(fault: Fault, without: tuple[str, ...]) -> Ruling:
-    """A driver's library: each machine with a GPU has it. Where it is left out, only an import may not need it."""
+    """A driver's library: each machine with a GPU has it. Where it is left out, only imports must do without it."""
     if not without:
         return Ruling(kind=TRUSTED, fault=fault)
     at_import = any(each.opening.phase == "import" and each.opening.may_fail is None for each in fault.sightings)
     if at_import:
         return Ruling(kind=BREAKS, fault=fault)
-    return Ruling(kind=UNTOLD, fault=fault, why=f"{fault.opening.what}: {fault.name} comes with NVIDIA's driver")
+    return Ruling(kind=HARMLESS, fault=fault)
 
 
 def is_trusted(base: Base, fault: Fault) -> bool:

@@ -56,7 +56,7 @@ class ProvenImport:
 
     project: str                    # "torch"
     imports: str                    # "torch"; of extension modules that are imported by themselves "torchvision.*"
-    phase: str                      # "import", "first use" or "module"
+    phase: str                      # "import", "first use", "module"; "library": opened by itself
     verdict: str
     maps: tuple[str, ...]           # files, in the order of mapping
     resolved: tuple[Resolved, ...]

@@ -14,7 +14,7 @@ from stackfix.prove.proof_records import Proof
 
 SCHEMA_VERSION = 1
 KIND = "stackfix stack proof"
-WIDTH = 120
+WIDTH = 200                     # a wheel with its hash is a line
 LARGEST = 32 << 20              # characters; the proof of a stack of 200 packages has 1 MB
 AGAIN = "make it again: stackfix lock --prove"
 

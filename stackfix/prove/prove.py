@@ -86,9 +86,11 @@ class Prover:
         said = dict.fromkeys(clean(each.why, self.short) for each in self.rulings if each.why is not None)
         for failed in self.subject.failed:
             said.setdefault(f"nothing is known of {failed.wheel.file}: {failed.reason}")
+        by_sentence: dict[str, list[str]] = {}
         for each in self.tables:
             for sentence in each.unknown:
-                said.setdefault(f"{each.project.name} {each.project.version}: {sentence}")
+                by_sentence.setdefault(sentence, []).append(f"{each.project.name} {each.project.version}")
+        said |= dict.fromkeys(f"{', '.join(names)}: {sentence}" for sentence, names in by_sentence.items())
         yield from said
 
     def tried_clean(self) -> Tried:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stackfix.abi.records import Books
@@ -12,6 +12,7 @@ from stackfix.inspect.records import ElfObject, LoaderEnvironment, LoaderMachine
 from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.proof_records import ProofTable
 from stackfix.matrix.records import Matrix
+from stackfix.prove.alone import with_libraries
 from stackfix.prove.base import FOLDER, Base, Demands, Noting, base_of, place_base
 from stackfix.prove.planned import claims_of, environment_of, machine_of
 from stackfix.prove.records import TableSource, WheelTables
@@ -67,9 +68,9 @@ class Stack:
             loader=LoaderEnvironment(machine=loader_machine(self.base), cwd="/", library_path=met.library_path,
                                      preload=met.preload))
         start, openings = simulate_imports(situation, self.told.libraries, files)
-        return View(situation=situation, libraries=self.told.libraries, load_matrix=self.told.load_matrix,
-                    load_books=self.told.load_books, files=files, installed=self.claims, start=start,
-                    openings=openings)
+        return with_libraries(View(
+            situation=situation, libraries=self.told.libraries, load_matrix=self.told.load_matrix,
+            load_books=self.told.load_books, files=files, installed=self.claims, start=start, openings=openings))
 
 
 def noting(placed: Placed, demands: Demands) -> Placed:
@@ -81,8 +82,3 @@ def loader_machine(base: Base) -> LoaderMachine:
     """glibc's loader as most distributions set it up; the order of relocation is that of the target's glibc."""
     return LoaderMachine(machine=base.machine, bits=64, system_folders=(FOLDER, "/usr/lib64"), lib="lib64",
                          platform=base.machine, sort_by_depth=base.newest["GLIBC"] >= (2, 35))
-
-
-def elves_of(placed: Iterable[Placed]) -> list[ElfObject]:
-    """Those that could be read."""
-    return [each.elf for each in placed if isinstance(each.elf, ElfObject)]

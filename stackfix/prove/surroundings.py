@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol, runtime_checkable
 
 from stackfix.matrix.proof_records import Surroundings
 from stackfix.matrix.records import ToolkitComponent
@@ -17,15 +16,6 @@ from stackfix.prove.tree import Placed, placed
 TOOLKIT = "toolkit"
 OLDER, NEWER, MAJOR_BEFORE = "older minor", "newer minor", "older major"
 ARCHITECTURES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
-
-
-@runtime_checkable
-class Shipped(Protocol):
-    """Which wheels' tables come with stackfix."""
-
-    def shipped(self, name: str) -> tuple[PlannedWheel, ...]:
-        """Wheels of a project, oldest version first; () where none ships."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +38,13 @@ class Laid:
     why: str | None = None
 
 
-def lay(row: Surroundings, locked: Locked, components: Sequence[ToolkitComponent], shipped: Shipped,
-        source: TableSource) -> Laid:
+def lay(row: Surroundings, locked: Locked, components: Sequence[ToolkitComponent], source: TableSource) -> Laid:
     """One row of the table beside one locked stack."""
     if not row.brings:
         return Laid(row=row, met=Met(without=row.without), holds=(), variables=())
     if locked.cuda == "cpu":
         return not_tried(row, "the stack is for the CPU")
-    wheels = tuple(wheels_of(row, locked, components, shipped))
+    wheels = tuple(wheels_of(row, locked, components, source))
     if not wheels:
         return not_tried(row, f"no release that is the {row.release} of what is locked has tables that ship")
     known = source.known(wheels)
@@ -100,37 +89,36 @@ def place_flat(tables: WheelTables, folder: str, source: TableSource) -> dict[st
 
 
 def wheels_of(row: Surroundings, locked: Locked, components: Sequence[ToolkitComponent],
-              shipped: Shipped) -> Iterator[PlannedWheel]:
+              source: TableSource) -> Iterator[PlannedWheel]:
     """What a row brings beside this stack."""
     for project in row.brings:
         if project == TOOLKIT:
-            yield from of_toolkit(row.release, locked, components, shipped)
+            yield from of_toolkit(row.release, locked, components, source)
         else:
             name = locked_name(project, locked)
-            wheel = of_project(row.release, name, locked, shipped) if name is not None else None
+            wheel = of_project(row.release, name, locked, source) if name is not None else None
             if wheel is not None:
                 yield wheel
 
 
 def of_toolkit(release: str | None, locked: Locked, components: Sequence[ToolkitComponent],
-               shipped: Shipped) -> Iterator[PlannedWheel]:
-    """The library wheels of another toolkit: of the nearest older or the newest newer one that ships."""
+               source: TableSource) -> Iterator[PlannedWheel]:
+    """The library wheels of another toolkit: of the newest that fits, of those of which the most ship."""
     by_toolkit: dict[str, list[ToolkitComponent]] = {}
     for each in components:
         by_toolkit.setdefault(each.toolkit, []).append(each)
-    wanted = sorted((each for each in by_toolkit if is_wanted(release, each, locked.cuda)), key=numbers, reverse=True)
-    for toolkit in wanted:
-        found = [wheel for each in by_toolkit[toolkit]
-                 for wheel in for_platform(shipped.shipped(each.package), locked.platform)
-                 if wheel.version == each.version]
-        if found:
-            yield from sorted(found, key=lambda each: each.name)
-            return
+    best: tuple[PlannedWheel, ...] = ()
+    for toolkit in sorted((each for each in by_toolkit if is_wanted(release, each, locked.cuda)), key=numbers):
+        found = tuple(wheel for each in by_toolkit[toolkit]
+                      for wheel in for_platform(source.shipped(each.package), locked.platform)
+                      if wheel.version == each.version)
+        best = found if len(found) >= len(best) else best
+    yield from sorted(best, key=lambda each: each.name)
 
 
-def of_project(release: str | None, name: str, locked: Locked, shipped: Shipped) -> PlannedWheel | None:
+def of_project(release: str | None, name: str, locked: Locked, source: TableSource) -> PlannedWheel | None:
     """Another release of one library: the nearest older or the newest newer minor of the same major."""
-    wanted = [each for each in for_platform(shipped.shipped(name), locked.platform)
+    wanted = [each for each in for_platform(source.shipped(name), locked.platform)
               if is_wanted(release, each.version, locked.versions[name])]
     return max(wanted, key=lambda each: numbers(each.version), default=None)
 
