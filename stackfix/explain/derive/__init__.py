@@ -19,6 +19,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "cuda-build": "stackfix.explain.derive.resolution",
     "build-string": "stackfix.explain.derive.resolution",
     "module-name": "stackfix.explain.derive.plumbing",
+    "shadowing-file": "stackfix.explain.derive.plumbing",
     "prebuilt-wheel": "stackfix.explain.derive.builds",
     "toolkit-pair": "stackfix.explain.derive.builds",
     "nvcc-architecture": "stackfix.explain.derive.builds",
