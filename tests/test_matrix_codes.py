@@ -40,7 +40,8 @@ def test_cudnn_9_has_numbers_of_its_own() -> None:
     assert numbers[9]["NOT_INITIALIZED"] == 1001
     assert numbers[9]["SUBLIBRARY_VERSION_MISMATCH"] == 1002
     assert "VERSION_MISMATCH" not in numbers[9]
-    assert [(row.number, row.since) for row in CODES.cudnn if row.name == "SUBLIBRARY_LOADING_FAILED"] == [(1008, "9.2")]
+    loading = next(row for row in CODES.cudnn if row.name == "SUBLIBRARY_LOADING_FAILED")
+    assert (loading.number, loading.since) == (1008, "9.2")
 
 
 def test_each_toolkit_that_is_named_is_one() -> None:

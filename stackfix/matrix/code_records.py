@@ -43,6 +43,7 @@ class Codes:
     cudnn: tuple[CudnnStatus, ...]
     ptx: tuple[tuple[str, str], ...]        # (PTX ISA, first CUDA with it): ("8.4", "12.4"), oldest first
     architectures: tuple[Architecture, ...]
+    gpu_names: tuple[tuple[str, str], ...]      # words of product names, "#" a digit: ("RTX 50##", "sm_120")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ def parse_codes(document: dict[str, object], faults: Faults) -> Codes:
         cudnn=tuple(each for major in CUDNN_MAJORS for each in cudnn_statuses(tables["cudnn"], major)),
         ptx=tuple(ptx_releases(tables["ptx"])),
         architectures=tuple(map(architecture, tables["gpu"].rows("architectures", name_by="arch"))),
+        gpu_names=tuple(gpu_names(tables["gpu"].table("names"))),
     )
     for table in (*tables.values(), top):
         table.done()
@@ -69,6 +70,13 @@ def ptx_releases(table: Row) -> Iterator[tuple[str, str]]:
             table.fault(f"{line!r} is no version of PTX with one of CUDA")
             continue
         yield isa, cuda
+
+
+def gpu_names(table: Row) -> Iterator[tuple[str, str]]:
+    for digits in table.names():
+        for name in table.several(digits, "text"):
+            yield name, f"sm_{digits}"
+    table.done()
 
 
 def architecture(row: Row) -> Architecture:

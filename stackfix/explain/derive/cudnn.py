@@ -85,4 +85,16 @@ def torch_cudnn_lock(fields: Fields, facts: Facts) -> Fields:
     return {"lock": lock_command(builds[0]), "pinned_cudnn": builds[0].cudnn or ""} if builds else {}
 
 
-DERIVE: Mapping[str, Derivation] = {"cudnn-pair": cudnn_pair, "torch-cudnn-lock": torch_cudnn_lock}
+def torch_with_cudnn_9(fields: Fields, facts: Facts) -> Fields:
+    """`first_cudnn_9`, the first torch of the default index that pins cuDNN 9, and `lock` of a torch that does."""
+    builds = [each for each in facts.torch if each.platform == PLATFORM and (each.cudnn or "").startswith("9.")]
+    usual = [each for each in builds if each.index == DEFAULT_INDEX]
+    if not usual:
+        return {}
+    return {"first_cudnn_9": min((each.version for each in usual), key=numbers),
+            "lock": lock_command(by_preference(builds, fields, usual=True)[0])}
+
+
+DERIVE: Mapping[str, Derivation] = {
+    "cudnn-pair": cudnn_pair, "torch-cudnn-lock": torch_cudnn_lock, "torch-with-cudnn-9": torch_with_cudnn_9,
+}

@@ -71,7 +71,22 @@ def floors(_fields: Fields, facts: Facts) -> Fields:
     return {"floors": "; ".join(f"CUDA {row.cuda_major} needs driver {row.floor} or newer" for row in rows)}
 
 
+def cpu_lock(fields: Fields, facts: Facts) -> Fields:
+    """`cpu_lock`, the lock of a CPU build: of the release that the text names, else of the newest."""
+    builds = [each for each in facts.torch if each.platform == PLATFORM and each.cuda == CPU]
+    return {"cpu_lock": lock_command(by_preference(builds, fields)[0])} if builds else {}
+
+
+def ptx_pair(fields: Fields, facts: Facts) -> Fields:
+    """The CUDA of the PTX that is wanted, `ptx_wanted`, and of the newest that is known, `ptx_served`."""
+    releases = dict(facts.codes.ptx)
+    found = {f"{name}_cuda": releases[fields[name]] for name in ("ptx_wanted", "ptx_served")
+             if fields.get(name) in releases}
+    shipped = [row.driver for row in facts.matrix.toolkit_drivers if row.cuda == found.get("ptx_wanted_cuda")]
+    return {**found, **({"ptx_wanted_driver": min(shipped, key=numbers)} if shipped else {})}
+
+
 DERIVE: Mapping[str, Derivation] = {
     "found-cuda": found_cuda, "driver-of-cuda": driver_of_cuda, "torch-for-driver": torch_for_driver,
-    "floors": floors,
+    "floors": floors, "cpu-lock": cpu_lock, "ptx-pair": ptx_pair,
 }
