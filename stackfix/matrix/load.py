@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.parse_companions import parse_closures, parse_companions, parse_rules, parse_sources
 from stackfix.matrix.parse_cuda import parse_cuda
 from stackfix.matrix.parse_flash_attn import parse_flash_attn
 from stackfix.matrix.parse_torch import parse_torch
+from stackfix.matrix.parsed import parsed_once
 from stackfix.matrix.records import Matrix
 from stackfix.matrix.toml_files import FILES, MAX_BYTES, Parsed, matrix_directory, parse_file, parse_toml, read_file
 
@@ -34,6 +36,15 @@ def load_matrix(directory: Path | None = None) -> Matrix:
     def parsed(name: str, parse: Callable[[dict[str, object], Faults], Parsed]) -> Parsed:
         return parse_file(str(directory / name), texts[name], parse)
 
+    def whole() -> Matrix:
+        return _matrix(parsed, directory, digest.hexdigest())
+
+    if directory != matrix_directory():
+        return whole()
+    return parsed_once("matrix", f"{digest.hexdigest()} {directory}", whole)
+
+
+def _matrix(parsed: Callable[..., Any], directory: Path, digest: str) -> Matrix:
     cuda = parsed("cuda.toml", parse_cuda)
     flash = parsed("flash_attn.toml", parse_flash_attn)
     return Matrix(
@@ -48,7 +59,7 @@ def load_matrix(directory: Path | None = None) -> Matrix:
         closures=parsed("closures.toml", parse_closures),
         sources=parsed("sources.toml", parse_sources),
         directory=str(directory),
-        digest=digest.hexdigest(),
+        digest=digest,
     )
 
 
