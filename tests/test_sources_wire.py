@@ -51,7 +51,7 @@ def read(*pieces: bytes, limit: int = 1000) -> tuple[int, bytes, bool]:
     stream = Stream(Pieces(*pieces), 5.0, time.monotonic() + 5)
     head = read_head(stream)
     body = b"".join(bounded(body_pieces(head, limit), limit))
-    return head.status, body, not head.response.will_close and stream.drained()
+    return head.status, body, not head.will_close and stream.drained()
 
 
 def cut_up(raw: bytes, size: int) -> Iterator[bytes]:

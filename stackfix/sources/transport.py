@@ -147,7 +147,7 @@ class Transport:
                 digest = hashlib.sha256()
                 pieces = _hashed(body_pieces(head, limit), digest.update)
                 body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
-                whole = not head.response.will_close and stream.drained()
+                whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
                     raise Closed(shown(url)) from None
