@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.situation import Opening, View
-from stackfix.prove.proof_records import LOADS, BoundTo, ProvenImport, Resolved
+from stackfix.prove.proof_records import LOADS, BoundTo, ProvenFile, ProvenImport, Resolved
 
 
 @dataclass(slots=True)
@@ -34,6 +34,14 @@ def facts_of(view: View, short: Short) -> tuple[ProvenImport, ...]:
             project=project, imports=f"{name}.*" if phase == "module" else name, phase=phase, verdict=LOADS,
             maps=tuple(each.maps), resolved=tuple(sorted(each.resolved)), bound=tuple(sorted(bindings(each)))))
     return tuple(made)
+
+
+def files_of(view: View, short: Short) -> Iterator[ProvenFile]:
+    """Every file of a wheel that some import maps, by path."""
+    found = {each.identity: each for opening in view.openings for number in opening.outcome.loaded
+             if view.is_own((each := opening.outcome.attempted.objects[number]).real_path)}
+    for each in sorted(found.values(), key=short):
+        yield ProvenFile(path=short(each), size=each.elf.size, build_id=each.elf.build_id)
 
 
 class Short:

@@ -31,6 +31,15 @@ class OutsideOfProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class ProvenFile:
+    """One file of a wheel that some import maps, as its wheel has it."""
+
+    path: str
+    size: int
+    build_id: str | None            # NT_GNU_BUILD_ID, in hexadecimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Resolved:
     """One name that a file needs or opens, and the file that the loader takes for it."""
 
@@ -127,6 +136,7 @@ class ProvenTarget:
     verdict: str                    # in the clean environment
     wheels: tuple[ProvenWheel, ...]
     outside: tuple[OutsideOfProof, ...]
+    files: tuple[ProvenFile, ...]   # by path
     imports: tuple[ProvenImport, ...]
     assumed: tuple[Assumption, ...]
     unknown: tuple[str, ...]        # what could not be told, each a sentence

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stackfix.diagnose.faults_records import Fault
 from stackfix.prove.assumed import assumptions
-from stackfix.prove.facts import Short, facts_of
+from stackfix.prove.facts import Short, facts_of, files_of
 from stackfix.prove.judge import BREAKS, UNTOLD, Ruling, rulings
 from stackfix.prove.proof_records import (
     CANNOT_TELL,
@@ -65,7 +65,7 @@ class Prover:
         return ProvenTarget(
             python=self.subject.target.python, platform=self.subject.target.platform,
             glibc=self.subject.target.glibc, verdict=clean_one.verdict, wheels=tuple(self.wheels()),
-            outside=self.subject.outside, imports=tuple(self.imports()),
+            outside=self.subject.outside, files=tuple(files_of(self.view, self.short)), imports=tuple(self.imports()),
             assumed=assumptions(self.view, self.stack.base, self.short), unknown=tuple(self.unknown()),
             environments=(clean_one, *(self.tried(each) for each in laid)))
 

@@ -22,6 +22,7 @@ CHECKS: tuple[Callable[[View], Iterable[object]], ...] = (
 KINDS = {"symbol": "symbol", "mixed": "symbol", "torch-symbol": "symbol", "symbol-unknown": "symbol",
          "version": "version", "missing": "library", "bad": "file"}
 MOST_SEEN = 8
+SITE = "$SITE_PACKAGES"             # stands for a folder that nobody knows before the installation
 
 
 def troubles_of(view: View, faults: Sequence[Fault], short: Short) -> tuple[Trouble, ...]:
@@ -74,10 +75,14 @@ def remedies_of(finding: Finding) -> Iterator[Remedy]:
 
 
 def avoid_of(finding: Finding, short: Short) -> Iterator[str]:
-    """What helps by hand: nothing that changes the planned environment, which nobody has yet."""
+    """What helps: nothing that is to be run in the planned environment, which nobody has yet, but for a repair."""
     for line in finding.cure:
-        if short.prefix not in line or line.startswith("export "):
-            yield clean(line, short)
+        if short.prefix not in line:
+            yield line
+        elif line.startswith("export "):
+            yield clean(line.replace(short.sites[0], SITE), short)
+    if finding.kind == "shadowed-library" and finding.repairable:
+        yield "or run `stackfix repair` in the environment: from then on its own copy comes first"
 
 
 def package_of(view: View, object_: LoadedObject | None) -> str | None:

@@ -1,0 +1,92 @@
+"""`stackfix check --expect LOCK`: an installed environment beside a lockfile and its proof."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackfix.cli.diff_read import read_side
+from stackfix.cli.lock_proof import BASE
+from stackfix.cli.lock_proof_file import read_proof
+from stackfix.diagnose.situation import View
+from stackfix.errors import BadInput
+from stackfix.prove.alone import with_libraries
+from stackfix.prove.compare import deviations
+from stackfix.prove.compare_records import Deviation, Expected
+from stackfix.prove.proof_records import Proof, ProvenTarget
+
+if TYPE_CHECKING:
+    from stackfix.write.records import HeldTarget
+
+KINDS = ("requirements", "pylock", "constraints")
+LOCK_NAME = re.compile(r"(?:requirements(?:-(?P<requirements>.+))?\.txt|pylock(?:\.(?P<pylock>[^.]+))?\.toml)")
+TARGET = re.compile(r"-?cp3\d+-[a-z]+-[a-z0-9]+$")
+HASH = "sha256:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a comparison gave."""
+
+    lock: str
+    proof: str | None               # the file; None: there is none
+    deviations: tuple[Deviation, ...]
+
+
+def compare_with(view: View, lock: str, proof: str | None) -> Compared:
+    """The environment beside a lock. Raises BadInput for what is no lock of pip, or no proof."""
+    kind, targets = read_side(lock)
+    if kind not in KINDS:
+        raise BadInput(f"--expect {lock}", f"is no lockfile of pip but: {kind}",
+                       "name requirements.txt or pylock.toml; `stackfix diff` compares the others")
+    target = target_for(view, targets, lock)
+    expected = tuple(Expected(name=each.name, version=each.version, sha256=tuple(
+        digest.removeprefix(HASH) for digest in each.hashes if digest.startswith(HASH))) for each in target.packages)
+    path = Path(proof) if proof is not None else beside(Path(lock))
+    found = None if path is None else proven_target(view, read_proof(must_exist(path)), str(path))
+    whole = view if found is None else with_libraries(view)
+    return Compared(lock=lock, proof=None if path is None else str(path),
+                    deviations=tuple(deviations(whole, expected, found)))
+
+
+def target_for(view: View, targets: tuple[HeldTarget, ...], lock: str) -> HeldTarget:
+    """The target of the lock that the environment is. Raises BadInput where the lock is for others."""
+    python = view.environment.python
+    found = [each for each in targets if each.python in {None, python.minor if python else None}
+             and each.platform in {None, python.platform if python else None}]
+    if not found:
+        has = f"Python {python.minor} on {python.platform}" if python else "no Python"
+        are = "; ".join(each.label for each in targets)
+        raise BadInput(f"--expect {lock}", f"is for {are}, and the environment has {has}",
+                       "name the lockfile of this target")
+    return found[0]
+
+
+def proven_target(view: View, proof: Proof, path: str) -> ProvenTarget:
+    """The target of a proof that the environment is. Raises BadInput where it is of others."""
+    python = view.environment.python
+    here = (python.minor, python.platform) if python else None
+    found = next((each for each in proof.targets if (each.python, each.platform) == here), None)
+    if found is None:
+        of = "; ".join(f"Python {each.python} on {each.platform}" for each in proof.targets)
+        raise BadInput(path, f"proves {of or 'nothing'}, and not what the environment has",
+                       "name the proof of this target with --proof")
+    return found
+
+
+def beside(lock: Path) -> Path | None:
+    """The proof that lies beside a lock: of its name, else the plain one; None where there is none."""
+    match = LOCK_NAME.fullmatch(lock.name)
+    name = TARGET.sub("", (match["requirements"] or match["pylock"] or "") if match else "")
+    return next((path for each in ([f"{name}.{BASE}"] if name else []) + [BASE]
+                 if (path := lock.with_name(each)).is_file()), None)
+
+
+def must_exist(path: Path) -> Path:
+    """The path of a proof. Raises BadInput where there is none."""
+    if not path.is_file():
+        raise BadInput(f"--proof {path}", "no such file" if not path.exists() else "is no file",
+                       "make one with: stackfix lock --prove")
+    return path
