@@ -178,7 +178,7 @@ def test_the_search_finds_what_decoding_finds(
         assert not files or text.count('"filename"') != len(files)
         return
     assert found[0] == {**page, "files": []}
-    assert [found[1].entry(number) for number in range(len(files))] == files
+    assert list(found[1].of(found[1].starts, None)) == files
 
 
 @pytest.mark.parametrize("cut", range(1, 300, 7))

@@ -7,7 +7,7 @@ their file names, cheaply, and are checked and turned into records only when som
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stackfix.sources.address import resolve_link
 from stackfix.sources.errors import BadPage, NoIndexPage
@@ -18,6 +18,7 @@ ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+ht
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
+_VERSION_START = re.compile(r"v?\d", re.IGNORECASE)
 _HTML_LIMIT = 64 * 1024 * 1024
 _LONGEST_NAME = 400
 
@@ -34,7 +35,7 @@ class Page:
         self.name, self.index = name, index
         self._url, self._entries = url, entries
         try:
-            self._groups = grouped(entries.names, name)
+            self._groups = grouped(entries.starts, name)
         except ValueError as fault:
             raise self._bad(str(fault)) from None
         self._files: dict[str, tuple[IndexFile, ...]] = {}
@@ -59,21 +60,19 @@ class Page:
 
     def _records(self, version: str, accept: Callable[[str], bool] | None = None) -> tuple[IndexFile, ...]:
         found: dict[str, IndexFile] = {}
-        for number in self._groups.get(version, ()):
-            filename = self._entries.names[number]
+        for entry in self._entries_of(version, accept):
+            filename = entry["filename"]
             if filename.endswith(".whl") and filename.count("-") not in (4, 5):
                 continue  # no wheel name (binary distribution format); installers pass over it too
-            if accept is not None and not accept(filename):
-                continue
-            file = self._record(self._entry(number), version)
+            file = self._record(entry, version)
             before = found.setdefault(file.filename, file)
             if before.sha256 != file.sha256:
                 raise self._bad(f"lists {file.filename} twice, with different hashes")
         return tuple(found.values())
 
-    def _entry(self, number: int) -> Entry:
+    def _entries_of(self, version: str, accept: Callable[[str], bool] | None) -> list[Entry]:
         try:
-            return self._entries.entry(number)
+            return list(self._entries.of(self._groups.get(version, ()), accept))
         except ValueError as fault:
             raise self._bad(str(fault)) from None
 
@@ -167,37 +166,45 @@ def _check_version(version: str) -> None:
         raise ValueError(f"uses version {version[:20]!r} of the index format; only 1.x is known")
 
 
-def grouped(names: list[str], project: str) -> dict[str, list[int]]:
-    """Numbers of files by the version in their names, in the page's order; other kinds and projects left out.
+def grouped(starts: Sequence[str], project: str) -> dict[str, list[str]]:
+    """What file names begin with (page_json.Entries.starts) by the version in it, in the page's order.
 
-    Sdists of the kinds .tar.gz and .zip count. Runs over every file of a page, so it does as little as can be.
-    Raises ValueError for a name that is a path.
+    Sdists of the kinds .tar.gz and .zip count; other kinds and projects are left out. Raises ValueError for a name that
+    is a path.
     """
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[str]] = {}
     ours: dict[str, bool] = {}
-    spelled = "[-_.]+".join(map(re.escape, project.split("-")))
-    sdist = re.compile(spelled + r"-(v?\d.*)\.(?:tar\.gz|zip)", re.IGNORECASE)
-    for number, filename in enumerate(names):
-        if filename.endswith(".whl"):
-            head, _, rest = filename.partition("-")
-            version, dash, _ = rest.partition("-")
+    for start in starts:
+        head, _, rest = start.partition("-")
+        version: str | None = None
+        if start.endswith(("-", '.whl"')):
             known = ours.get(head)
             if known is None:
                 known = ours[head] = _fits(head, project)
-            if not known or not dash:
-                continue
+            version = rest[:-1] if known and start.endswith("-") else None
         else:
-            found = sdist.fullmatch(filename)
-            if found is None:
-                _fits(filename, project)
-                continue
-            version = found[1]
-        group = groups.get(version)
-        if group is None:
-            groups[version] = [number]
-        else:
-            group.append(number)
+            version = _sdist_version(start[:-1], project, ours)
+        if version is not None:
+            groups.setdefault(version, []).append(start)
     return groups
+
+
+def _sdist_version(filename: str, project: str, ours: dict[str, bool]) -> str | None:
+    """The version in the name of an sdist of the project; no pattern is made for each project, that takes longer."""
+    lower = filename.lower()
+    stem = filename[:-7] if lower.endswith(".tar.gz") else filename[:-4] if lower.endswith(".zip") else ""
+    at = stem.find("-")
+    while at > 0:
+        if _VERSION_START.match(stem, at + 1):
+            head = stem[:at]
+            known = ours.get(head)
+            if known is None:
+                known = ours[head] = _fits(head, project)
+            if known:
+                return stem[at + 1:]
+        at = stem.find("-", at + 1)
+    _fits(filename, project)
+    return None
 
 
 def _fits(head: str, project: str) -> bool:

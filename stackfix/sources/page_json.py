@@ -1,4 +1,4 @@
-"""PEP 691 pages: names of all files at once, one file's entry when it is asked for.
+"""PEP 691 pages: what all file names begin with at once, one file's entry when it is asked for.
 
 The pages of one lock hold some 20 MB of JSON that list 50,000 files, of which a few hundred matter. Decoding all of it
 takes most of the time of a lock's network round, so the frame around the files is decoded as JSON, the names are found
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 Entry = dict[str, Any]
@@ -17,16 +18,22 @@ _KEY = '"filename"'
 _FIRST = re.compile(r'"filename"(\s*:\s*)"')
 _FILES = re.compile(r'"files"\s*:\s*\[\s*')
 _MAX_NESTED = 16                    # objects inside an entry that may stand before its file name
+# of a wheel "project-version-", of any other file the whole name and the quote behind it
+_START = r'([^"\\-]*-[^"\\-]*-(?=[^"\\]*\.whl")|[^"\\]*")'
 _decode = json.JSONDecoder().raw_decode
 
 
 class Entries(Protocol):
-    """The files that a page lists, in its order."""
+    """The files that a page lists, in its order.
 
-    names: list[str]
+    `starts`: what their names begin with, each once: `demo-1.0-` stands for all wheels of that version, and the name of
+    any other file stands for itself, with a quote behind it.
+    """
 
-    def entry(self, number: int) -> Entry:
-        """What the page says of one file. Raises ValueError where it cannot be read."""
+    starts: tuple[str, ...]
+
+    def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
+        """The entries of accepted files of these starts. Raises ValueError where one cannot be read."""
 
 
 class Decoded:
@@ -35,29 +42,49 @@ class Decoded:
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
         try:
-            self.names = [entry["filename"] for entry in entries]
+            names = [entry["filename"] for entry in entries]
         except (TypeError, KeyError):
             raise ValueError("lists a file without a name") from None
-        if not all(isinstance(name, str) for name in self.names):
+        if not all(isinstance(name, str) for name in names):
             raise ValueError("lists a file without a name")
+        self._starts = list(map(_start_of, names))
+        self.starts = tuple(dict.fromkeys(self._starts))
 
-    def entry(self, number: int) -> Entry:
-        return self._entries[number]
+    def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
+        for start, entry in zip(self._starts, self._entries, strict=True):
+            if start in starts and (accept is None or accept(entry["filename"])):
+                yield entry
+
+
+def _start_of(name: str) -> str:
+    parts = name.split("-", 2)
+    return f"{parts[0]}-{parts[1]}-" if len(parts) > 2 and name.endswith(".whl") else f'{name}"'
 
 
 class Found:
     """Entries found by their names in the page's text. `mark`: what stands before each name."""
 
-    def __init__(self, text: str, mark: str, names: list[str]) -> None:
-        self.names = names
+    def __init__(self, text: str, mark: str, starts: tuple[str, ...]) -> None:
+        self.starts = starts
         self._text, self._mark = text, mark
-        self._places: list[int] = []
 
-    def entry(self, number: int) -> Entry:
-        """What the page says of one file. Raises ValueError where it cannot be read."""
-        if not self._places:
-            self._places = [found.start() for found in re.finditer(re.escape(self._mark), self._text)]
-        return self.span(self._places[number], self.names[number])[0]
+    def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
+        """The entries of accepted files of these starts. Raises ValueError where one cannot be read."""
+        for place in sorted(place for start in starts for place in self._places(f"{self._mark}{start}")):
+            name = self.name_at(place)
+            if _start_of(name) in starts and (accept is None or accept(name)):
+                yield self.span(place, name)[0]
+
+    def _places(self, sought: str) -> Iterator[int]:
+        place = self._text.find(sought)
+        while place >= 0:
+            yield place
+            place = self._text.find(sought, place + 1)
+
+    def name_at(self, place: int) -> str:
+        """The file name behind the mark at `place`."""
+        begin = place + len(self._mark)
+        return self._text[begin:self._text.index('"', begin)]
 
     def span(self, place: int, name: str) -> tuple[Entry, int, int]:
         """The entry around the file name at `place`, its start and its end in the text. Raises ValueError."""
@@ -97,12 +124,13 @@ def find_entries(text: str) -> tuple[Entry, Found] | None:
     if first is None or opening is None:
         return None
     mark = f'{_KEY}{first[1]}"'  # a search with a literal prefix runs five times as fast; other spellings are unusual
-    names: list[str] = re.compile(f'{re.escape(mark)}([^"\\\\]*)"').findall(text, opening.end())
-    if not names or text.count(_KEY) != len(names):
+    starts: list[str] = re.compile(re.escape(mark) + _START).findall(text, opening.end())
+    if not starts or text.count(_KEY) != len(starts):
         return None
-    found = Found(text, mark, names)
-    _, begin, _ = found.span(first.start(), names[0])
-    _, _, end = found.span(text.rindex(mark), names[-1])
+    found = Found(text, mark, tuple(dict.fromkeys(starts)))
+    last = text.rindex(mark)
+    _, begin, _ = found.span(first.start(), found.name_at(first.start()))
+    _, _, end = found.span(last, found.name_at(last))
     page = json.loads(text[:opening.end()] + text[end:])
     if begin != opening.end() or not isinstance(page, dict) or page.get("files") != []:
         return None
