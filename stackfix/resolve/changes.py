@@ -89,7 +89,11 @@ def _first_minor(text: str) -> str:
 
 
 def _other_cuda(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
-    variants = {b.cuda for b in query.builds(matrix, index=query.DEFAULT_INDEX) if b.platform in request.platforms}
+    own = _first_minor(request.torch) if request.torch is not None else None
+    variants = {
+        b.cuda for b in query.builds(matrix) if b.platform in request.platforms
+        and (b.index == query.DEFAULT_INDEX or (own == query.minor_of(b.version) and b.cuda != query.CPU))
+    }
     ordered = sorted(variants - {query.CPU}, key=_numbers)
     for cuda in _nearest(ordered, asked.value if asked.value != query.CPU else ordered[-1] if ordered else "12"):
         if not query.cuda_matches(asked.value, cuda):

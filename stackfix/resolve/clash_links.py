@@ -9,6 +9,7 @@ from stackfix.resolve.changes import option
 from stackfix.resolve.clash import Clash, exclusions
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
 from stackfix.resolve.records import Asked, Cause
+from stackfix.resolve.torch_family import FAMILY, torch_path
 
 MAX_UNPROVED = 3        # needs of a clash that nobody proved that are told
 
@@ -84,8 +85,12 @@ def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     if clash.exclusions or clash.refuted or not clash.proved or len(clash.needs) != 1:
         return
     versions = () if clash.name in clash.problem.only else clash.problem.project(clash.name).versions
-    newest = f"; the newest there is {versions[0]}" if versions else ""
-    text = f"no version of {clash.name} on the index is {clash.needs[0].specifier}{newest}"
+    path = torch_path(clash.problem.build) if clash.name in FAMILY else None
+    where = "index" if path is None else f"torch index ({path})"
+    text = f"there is no {clash.name} on the {where}"
+    if versions:
+        newest = f"the newest there is {versions[0]}"
+        text = f"no version of {clash.name} on the {where} is {clash.needs[0].specifier}; {newest}"
     yield Cause(kind="index", text=text, source=f"index page of {clash.name}")
 
 

@@ -17,6 +17,7 @@ from stackfix.resolve.question import parse_request, without
 from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
 from stackfix.resolve.roots import asked_by
 from stackfix.resolve.solve import Failure, Solved, Solver, solve
+from stackfix.resolve.torch_family import torch_path
 from stackfix.resolve.trial import Trials
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 
@@ -39,12 +40,24 @@ def refuse(
     least, asks = _fewest_asks(reducing, failure)
     own = [ask.specifier for ask in failure.question.torch]
     causes = _whole_rules(reducing, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
+    causes = (*causes, *_of_rows_alone(evidence, least))
     offering = Trials(evidence, flash, solver, bound=MAX_OFFERING, seconds=OFFERING_SECONDS)
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
     nearest = single or tuple(_double_offers(offering, request, asks, command))
     unsure = reducing.spent or reducing.unreached or failure.unsure
     return NoConsistentStack(headline=_headline(asks, unsure=unsure), causes=causes, nearest=nearest)
+
+
+def _of_rows_alone(evidence: Evidence, failure: Failure) -> Iterator[Cause]:
+    """That a torch index which could not be reached may have more than the matrix knows of it."""
+    away = evidence.torch_wheels.away if evidence.torch_wheels is not None else None
+    stacks = (refusal.stack for refusal in failure.refusals)
+    if away is not None and any(torch_path(build) for stack in stacks for build in stack.builds.values()):
+        yield Cause(
+            kind="index", source="rows of the torch index in the matrix",
+            text=f"the torch index could not be reached ({away.reason}): what the matrix knows of its files stands in",
+        )
 
 
 def _headline(asks: list[Asked], *, unsure: bool) -> str:
@@ -59,6 +72,8 @@ def _headline(asks: list[Asked], *, unsure: bool) -> str:
 
 def _about_one_file(evidence: Evidence, failure: Failure) -> StackfixError | None:
     """The plain error where all comes down to a project that no index has, or to an sdist that only a build reads."""
+    if any(reason.kind == "channel" for refusal in failure.refusals for reason in refusal.reasons):
+        return None                     # channels were asked, too, and what they lack is another thing
     clashes = [refusal.clash for refusal in failure.refusals if refusal.clash is not None]
     errors = [_plain_error(evidence, clash) for clash in clashes]
     return errors[0] if errors and all(error is not None for error in errors) else None

@@ -81,11 +81,16 @@ def _variants(
     by_cuda: dict[str, dict[str, TorchBuild]] = {}
     for build in rows:
         by_cuda.setdefault(build.cuda, {}).setdefault(build.platform, build)
-    for cuda in sorted(by_cuda, key=_minor, reverse=True):
+    for cuda in sorted(by_cuda, key=lambda each: (_is_read(question, by_cuda[each]), _minor(each)), reverse=True):
         builds = {platform: usual[platform] if platform in usual and usual[platform].cuda == cuda else build
                   for platform, build in by_cuda[cuda].items()}
         if set(builds) == set(question.request.platforms) and builds != dict(usual):
             yield builds
+
+
+def _is_read(question: Question, builds: Mapping[str, TorchBuild]) -> bool:
+    """Whether it is known which GPUs the builds have code for, where that is asked: these go first."""
+    return not question.request.gpu_archs or all(build.gpu_archs for build in builds.values())
 
 
 def _is_asked(question: Question, stack: Stack) -> bool:

@@ -23,8 +23,9 @@ def torch_index_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
     if wheels is None or not found:
         return
     if wheels.away is not None:
-        yield (f"the torch index could not be reached ({wheels.away.reason}): {_labels(found.values())} are locked from"
-               " what the matrix knows of its files")
+        verb = "is" if len({each.label for each in found.values()}) == 1 else "are"
+        yield (f"the torch index could not be reached ({wheels.away.reason}): {_labels(found.values())} {verb} locked"
+               " from what the matrix knows of its files")
     yield from _hash_notes(wheels, found.values())
     yield from _requires_notes(evidence, wheels, found.values())
 
@@ -51,9 +52,9 @@ def _requires_notes(evidence: Evidence, wheels: TorchWheels, found: Iterable[Can
             continue
         build = build_of(evidence.matrix, candidate.files[0]) if candidate.name == "torch" else None
         if build is not None:
+            source = f"{build.confidence} confidence: {build.source.partition(';')[0]}"
             yield (f"what {candidate.label} requires was not read of its wheel: its CUDA libraries are those of the"
-                   f" matrix ({build.confidence} confidence: {build.source}), the rest is that of the default index's"
-                   f" wheel")
+                   f" matrix ({source}), the rest is that of the default index's wheel")
         elif row is None or row.requires is None:
             others.append(candidate)
     if others:
