@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from packaging.version import Version
@@ -18,7 +18,6 @@ from stackfix.explain.derive.stack import (
     linux_builds,
     local_cuda,
     lock_of,
-    pins_of,
     project,
     release_of,
     releases,
@@ -82,19 +81,23 @@ def helper(fields: Fields, facts: Facts) -> Fields:
 
     Such ones, as markupsafe, are what the torch index holds besides the torch family, in few releases.
     """
-    match = REQUIREMENT.match(fields.get("requirement", "").strip())
-    own = project(match["name"]) if match else ""
-    if not own or in_stack(own):
-        return {}
-    needed = {name for each in facts.torch for name in pins_of(each)}
-    return {"helper": own} if own in needed or own in closure_of_torch(facts) else {}
+    return helper_of((TORCH,), fields, facts)
 
 
-def closure_of_torch(facts: Facts) -> tuple[str, ...]:
-    """The projects that torch's closure usually holds."""
+def family_helper(fields: Fields, facts: Facts) -> Fields:
+    """The same of torchvision and torchaudio, too: numpy, pillow."""
+    return helper_of((TORCH, "torchvision", "torchaudio"), fields, facts)
+
+
+def helper_of(family: Iterable[str], fields: Fields, facts: Facts) -> Fields:
+    """`helper`, where the closures of these projects usually hold it."""
     from stackfix.matrix.load import load_closures
 
-    return next((names for name, names in load_closures(Path(facts.matrix.directory)) if name == TORCH), ())
+    match = REQUIREMENT.match(fields.get("requirement", "").strip())
+    own = project(match["name"]) if match else ""
+    closures = dict(load_closures(Path(facts.matrix.directory)))
+    needed = {name for each in family for name in closures.get(each, ())}
+    return {"helper": own} if own in needed and not in_stack(own) else {}
 
 
 def cuda_build(fields: Fields, facts: Facts) -> Fields:
@@ -139,6 +142,7 @@ DERIVE: Mapping[str, Derivation] = {
     "torch-release": torch_release,
     "stack-requirement": stack_requirement,
     "helper": helper,
+    "family-helper": family_helper,
     "virtual-cuda": virtual_cuda,
     "cuda-build": cuda_build,
     "build-string": build_string,
