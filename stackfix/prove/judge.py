@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stackfix.diagnose.abi_groups import extensions
+from stackfix.diagnose.abi_text import severity_of
 from stackfix.diagnose.faults import find_faults, serious
 from stackfix.diagnose.faults_open import is_of_system
 from stackfix.diagnose.faults_records import Fault
@@ -54,7 +56,7 @@ def untold(view: View, fault: Fault) -> str | None:
                 "should have it")
     if (silent := unread(view, fault)) is not None:
         return f"{who} needs {silent} of {fault.name}, and the almanac does not tell whether it has that"
-    if fault.severity == "warning":
+    if fault.severity == "warning" and not is_of_another_torch(view, fault):
         return f"{fault.opening.what} would fail if it is ever imported: {fault.failure.message()}"
     return None
 
@@ -76,6 +78,15 @@ def is_trusted(base: Base, fault: Fault) -> bool:
     needed = (name for each in fault.requesters for name in each.elf.needed)
     return fault.category == "symbol-unknown" and any(
         name in base.libraries and base.libraries[name].open for name in needed)
+
+
+def is_of_another_torch(view: View, fault: Fault) -> bool:
+    """Whether a compiled package was built for another torch, and has no other file for this one."""
+    if fault.category != "torch-symbol":
+        return False
+    names = {seen.opening.request.name for seen in fault.sightings}
+    return any(severity_of(view, each) == "error" and names & {seen.opening.request.name for seen in each.sightings}
+               for each in extensions(view).values() if each.torch_symbols)
 
 
 def unread(view: View, fault: Fault) -> str | None:
