@@ -144,7 +144,7 @@ STACKS = 'python = "3.11"\nno-flash-attn = true\n[stacks.good]\ntorch = "2.3"\n[
 def test_an_error_in_a_named_stack_names_it(
     fault: str, status: int, code: str, world: World, say: Say, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("stackfix.cli.request.read_driver_version", lambda: None)
+    monkeypatch.setattr("stackfix.inspect.driver.read_driver_version", lambda: None)
     Path("stackfix.toml").write_text(STACKS + fault)
     said = say("lock")
     assert said.status == status, said

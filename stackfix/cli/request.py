@@ -19,7 +19,6 @@ from stackfix.cli.request_environment import (
     said_places,
 )
 from stackfix.errors import BadInput, Unreachable
-from stackfix.inspect.driver import read_driver_version, read_gpu_archs
 from stackfix.quick import dataclass
 from stackfix.request.requirements_in import IndexOptions, read_requirements, requirement_text
 from stackfix.request.values import (
@@ -109,6 +108,8 @@ def driver_of(value: str) -> str:
     """The driver version asked for; `auto` is this machine's. Raises Unreachable where none is loaded."""
     if value != "auto":
         return check_driver(value)
+    from stackfix.inspect.driver import read_driver_version
+
     found = read_driver_version()
     if found is None:
         raise Unreachable("--driver auto", "no NVIDIA kernel module is loaded on this machine",
@@ -123,6 +124,8 @@ def gpu_archs_of(values: tuple[str, ...]) -> tuple[str, ...]:
         if value != "auto":
             archs.append(check_gpu_arch(value))
             continue
+        from stackfix.inspect.driver import read_gpu_archs
+
         found = read_gpu_archs()
         if not found:
             raise Unreachable("--gpu-arch auto", "nvidia-smi lists no GPU on this machine",

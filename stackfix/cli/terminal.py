@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import Any, TextIO
 
@@ -52,7 +51,11 @@ def stdout_style() -> Style:
 
 def stdout_width() -> int | None:
     """Columns of the terminal on stdout; None where it is none: a pipe gets whole lines."""
-    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    if not is_terminal(sys.stdout):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _styled(text: str, style: str) -> str:

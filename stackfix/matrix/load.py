@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from stackfix.matrix.faults import Faults
-from stackfix.matrix.parse_companions import parse_closures, parse_companions, parse_rules, parse_sources
-from stackfix.matrix.parse_cuda import parse_cuda
-from stackfix.matrix.parse_flash_attn import parse_flash_attn
-from stackfix.matrix.parse_torch import parse_torch
 from stackfix.matrix.parsed import parsed_once
 from stackfix.matrix.records import Matrix
 from stackfix.matrix.toml_files import FILES, MAX_BYTES, Parsed, matrix_directory, parse_file, parse_toml, read_file
@@ -45,6 +41,11 @@ def load_matrix(directory: Path | None = None) -> Matrix:
 
 
 def _matrix(parsed: Callable[..., Any], directory: Path, digest: str) -> Matrix:
+    from stackfix.matrix.parse_companions import parse_closures, parse_companions, parse_rules, parse_sources
+    from stackfix.matrix.parse_cuda import parse_cuda
+    from stackfix.matrix.parse_flash_attn import parse_flash_attn
+    from stackfix.matrix.parse_torch import parse_torch
+
     cuda = parsed("cuda.toml", parse_cuda)
     flash = parsed("flash_attn.toml", parse_flash_attn)
     return Matrix(
@@ -65,5 +66,7 @@ def _matrix(parsed: Callable[..., Any], directory: Path, digest: str) -> Matrix:
 
 def load_closures(directory: Path | None = None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """`Matrix.closures` alone: what to fetch first can be asked for while the rest is loaded. Raises BadInput."""
+    from stackfix.matrix.parse_companions import parse_closures
+
     path = (matrix_directory() if directory is None else directory) / "closures.toml"
     return parse_file(str(path), read_file(path, FILES), parse_closures)

@@ -17,9 +17,9 @@ import hashlib
 import io
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Protocol
 
+from stackfix.quick import names_of
 from stackfix.sources.address import parse_address
 from stackfix.sources.cache import Cache
 from stackfix.sources.core_metadata import needs_build, parse_metadata, read_fields, record_of, same_version
@@ -73,7 +73,8 @@ class MetadataSource:
         if file.sha256 is not None:
             whole, stated, server = _vouchers(file)
             voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
-            self._cache.keep_record("metadata-v1", _key(file.sha256, voucher), asdict(found))
+            self._cache.keep_record("metadata-v1", _key(file.sha256, voucher), {
+                name: getattr(found, name) for name in names_of(CoreMetadata)})
         return found
 
     def _of_wheel(self, file: IndexFile) -> CoreMetadata:

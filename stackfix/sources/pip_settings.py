@@ -6,14 +6,17 @@ Order of files: global, user (old place, then new), environment, PIP_CONFIG_FILE
 
 from __future__ import annotations
 
-import configparser
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stackfix.errors import BadInput
 from stackfix.quick import dataclass
 from stackfix.sources.address import shown
+
+if TYPE_CHECKING:
+    import configparser
 
 Named = tuple[str, str]             # (where it is set, value)
 _LOCAL = ("find-links", "constraint", "no-index", "trusted-host", "client-cert")
@@ -83,6 +86,8 @@ def _parsed(path: Path, read: Callable[[Path], str | None]) -> configparser.RawC
     text = read(path)
     if text is None:
         return None
+    import configparser
+
     parser = configparser.RawConfigParser()
     try:
         parser.read_string(text)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.write.read import read_text
 from stackfix.write.requirements import FIRST_WORDS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PROOF_KIND, HEAD = '"kind": "stackfix stack proof"', 200     # how a proof begins (prove/proof_text.py)
 HINT = "write elsewhere with -o DIR or --name NAME, or replace it with --overwrite"
@@ -49,7 +43,9 @@ def header(text: str) -> list[str]:
 
 def pylock_is_ours(text: str) -> bool:
     """Whether `created-by` is stackfix."""
+    from stackfix.write.toml import loads
+
     try:
-        return tomllib.loads(text).get("created-by") == "stackfix"
+        return loads(text).get("created-by") == "stackfix"
     except (ValueError, RecursionError):      # TOMLDecodeError, or a number that int() refuses
         return False

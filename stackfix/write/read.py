@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import canonicalize_name
-
 from stackfix.errors import BadInput
 from stackfix.write.names import check_name
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 VERSION = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
@@ -62,7 +54,7 @@ def requirements_pins(text: str) -> Iterator[tuple[str, str]]:
             continue
         version = match["version"] or wheel_version(match["url"])
         if version:
-            yield canonicalize_name(match["name"]), version
+            yield normalise(match["name"]), version
 
 
 def pylock_pins(document: dict[str, object]) -> Iterator[tuple[str, str]]:
@@ -75,7 +67,12 @@ def pylock_pins(document: dict[str, object]) -> Iterator[tuple[str, str]]:
         if version is None and isinstance(archive, dict):
             version = wheel_version(str(archive.get("url", "")))
         if isinstance(version, str) and re.fullmatch(VERSION, version):
-            yield canonicalize_name(package["name"]), version
+            yield normalise(package["name"]), version
+
+
+def normalise(name: str) -> str:
+    """The name as indexes spell it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def wheel_version(url: str) -> str | None:
@@ -89,8 +86,10 @@ def wheel_version(url: str) -> str | None:
 
 def read_toml(path: Path) -> dict[str, object]:
     """The parsed file; empty where it is no TOML, which `lock` does not overwrite unasked."""
+    from stackfix.write.toml import loads
+
     try:
-        return tomllib.loads(read_text(path))
+        return loads(read_text(path))
     except (ValueError, RecursionError):      # TOMLDecodeError, or a number that int() refuses
         return {}
 

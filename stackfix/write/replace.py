@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -30,7 +28,7 @@ def replace_files(directory: Path, contents: Mapping[str, bytes | None]) -> None
             if content is None:
                 beside[place] = None
             elif current_bytes(place) != content:
-                new = beside[place] = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
+                new = beside[place] = place.with_name(f".{place.name}.{os.urandom(6).hex()}.new")
                 write_new(new, content, like=place)
         move_in(beside)
         sync_folders({place.parent for place in beside})
@@ -115,10 +113,12 @@ def save_aside(place: Path) -> Path | None:
     """A second name of the file, or a copy where the file system has no hard links; None where there is no file."""
     if not place.exists():
         return None
-    copy = place.with_name(f".{place.name}.{secrets.token_hex(6)}.old")
+    copy = place.with_name(f".{place.name}.{os.urandom(6).hex()}.old")
     try:
         os.link(place, copy)
     except OSError:
+        import shutil
+
         shutil.copy2(place, copy)
     return copy
 
