@@ -73,7 +73,8 @@ class Run:
 
 def clean_environment(cache: Path) -> dict[str, str]:
     """No settings of this machine, and a cache of the run's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "STACKFIX_"))}
+    ours = ("PIP_", "UV_", "STACKFIX_", "PYTHON")       # among them PYTHONDONTWRITEBYTECODE
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "UV_CACHE_DIR": str(cache / "uv"),
             "STACKFIX_CACHE_DIR": str(cache / "stackfix"), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 

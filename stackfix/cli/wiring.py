@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stackfix.abi.records import Books
     from stackfix.cli.request import ReadRequest
     from stackfix.cli.seen import ReadText, Seen
-    from stackfix.matrix.records import Sources
+    from stackfix.matrix.records import Matrix, Sources
     from stackfix.resolve.records import Lock, StackRequest
     from stackfix.sources.index import PackageIndex
     from stackfix.sources.records import IndexSettings
@@ -75,12 +75,15 @@ def decide_lock(
         wheels = bool(set(formats) & set(PIP_FORMATS))
         if wheels:
             index.prefetch_pages(expected_projects(request.stack, directory))
-        # the index answers while the rest is imported and loaded
-        from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
         from stackfix.matrix.load import load_matrix
-        from stackfix.resolve.decide import decide
 
         matrix = load_matrix(directory)
+        if wheels:
+            index.prefetch_pages(expected_libraries(request.stack, matrix))
+        # the index answers while the rest is imported
+        from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
+        from stackfix.resolve.decide import decide
+
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
@@ -94,6 +97,8 @@ def decide_lock(
             )
     common.seen.answered(index.answers.values())
     note_releases(releases, common)
+    if torch_wheels.asked:
+        common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
     return with_conda_notes(lock if wheels else replace(lock, targets=()))
 
@@ -145,6 +150,13 @@ def expected_projects(request: StackRequest, directory: Path | None) -> tuple[st
 
     asked = (leading_name(requirement.text) for requirement in request.requirements)
     return follow(dict(load_closures(directory)), ("torch", *(name for name in asked if name)))
+
+
+def expected_libraries(request: StackRequest, matrix: Matrix) -> tuple[str, ...]:
+    """Projects that the likely torch requires, NVIDIA's libraries among them; a wrong guess costs one request."""
+    from stackfix.matrix.hints import torch_needs
+
+    return torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=request.platforms)
 
 
 def open_release_source(

@@ -1,8 +1,16 @@
-"""What to fetch first. Imports nothing: it runs before everything else is there."""
+"""What to fetch first: hints, never decisions. Imports next to nothing: it runs before everything else is there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stackfix.matrix.records import Matrix, TorchBuild
+
+_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[([^]]*)\])?")
+_EXTRAS = {"cudart": "runtime"}     # of cuda-toolkit, where it is called otherwise than the package
 
 
 def follow(closures: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> tuple[str, ...]:
@@ -15,3 +23,33 @@ def follow(closures: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> t
             hinted[name] = None
             waiting.extend(reversed(closures.get(name, ())))
     return tuple(hinted)
+
+
+def torch_needs(matrix: Matrix, *, torch: str | None, cuda: str | None, platforms: Iterable[str]) -> tuple[str, ...]:
+    """Projects that the likely torch requires: the newest build of the default index that looks like what is asked.
+
+    `torch` is a specifier; of those with several clauses nothing is understood.
+    """
+    found: dict[str, None] = {}
+    for platform in platforms:
+        build = next((build for build in matrix.torch if build.index == "default" and build.platform == platform
+                      and cuda in (None, build.cuda) and _looks_like(build.version, torch)), None)
+        found.update(dict.fromkeys(_needs_of(build, matrix) if build is not None else ()))
+    return tuple(found)
+
+
+def _looks_like(version: str, specifier: str | None) -> bool:
+    exact = specifier.removeprefix("==") if specifier is not None and specifier.startswith("==") else ""
+    return version.startswith(exact[:-1]) if exact.endswith(".*") else exact in ("", version)
+
+
+def _needs_of(build: TorchBuild, matrix: Matrix) -> Iterable[str]:
+    packages = {component.package for component in matrix.components}
+    for line in build.requires:
+        match = _LINE.match(line)
+        if match is None or "Windows" in line:
+            continue
+        yield match[1].lower()
+        for extra in (match[2] or "").split(","):
+            name = _EXTRAS.get(extra, extra)
+            yield from (package for package in (f"nvidia-{name}", f"nvidia-cuda-{name}") if package in packages)

@@ -23,6 +23,9 @@ from pathlib import Path
 
 from stackfix.quick import dataclass
 from stackfix.sources.address import without_credentials
+from stackfix.sources.wire import OverLimit, WireFault, gunzipped
+
+_LARGEST = 256 * 1024 * 1024        # of a page, unpacked; the client takes no larger one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class KeptPage:
     """A page as it came, and whether it may be used without asking."""
 
     content: bytes
+    stored: bytes                   # the content as it is kept: as the server sent it, compressed or not
     content_type: str
     url: str                        # after redirects: links are relative to it
     etag: str | None
@@ -59,12 +63,13 @@ class Cache:
         if entry is None:
             return None
         kind, final, etag = (entry.about.get(key) for key in ("content_type", "url", "etag"))
-        if not isinstance(kind, str) or not isinstance(final, str):
+        content = _unpacked(entry)
+        if content is None or not isinstance(kind, str) or not isinstance(final, str):
             return None
         stored, until, now = entry.about.get("stored"), entry.about.get("until"), time.time()
         fresh = isinstance(stored, float) and isinstance(until, float) and stored <= now < until
         packed = entry.about.get("packed")
-        return KeptPage(content=entry.content, content_type=kind, url=final,
+        return KeptPage(content=content, stored=entry.content, content_type=kind, url=final,
                         etag=etag if isinstance(etag, str) else None, fresh=fresh,
                         until=until if fresh and isinstance(until, float) else 0.0,
                         packed=packed if isinstance(packed, str) else None)
@@ -74,19 +79,24 @@ class Cache:
         return str(self._path("pages-v1", _name(url)))
 
     def keep_page(self, url: str, *, final: str, headers: Mapping[str, str], content: bytes, packed: str | None = None,
-                  now: float | None = None) -> None:
-        """Keep a page as its headers allow (RFC 9111); without headers it is kept for --offline alone."""
+                  now: float | None = None, gzipped: bool = False) -> None:
+        """Keep a page as its headers allow (RFC 9111); without headers it is kept for --offline alone.
+
+        `packed`: sha256 of the content as it was sent. `gzipped`: it is given so.
+        """
         orders = directives(headers.get("cache-control", ""))
         if "no-store" in orders:
             return
         now = time.time() if now is None else now
         about = {"url": without_credentials(final), "content_type": headers.get("content-type", ""), "stored": now,
-                 "etag": headers.get("etag"), "until": usable_until(headers, now), "packed": packed}
+                 "etag": headers.get("etag"), "until": usable_until(headers, now), "packed": packed,
+                 "gzipped": gzipped}
         self._write("pages-v1", _name(url), about, content)
 
     def renew_page(self, url: str, page: KeptPage, headers: Mapping[str, str], now: float | None = None) -> None:
         """The server said 304: the kept content counts as new, under the new headers."""
-        self.keep_page(url, final=page.url, content=page.content, packed=page.packed, now=now,
+        self.keep_page(url, final=page.url, content=page.stored, packed=page.packed, now=now,
+                       gzipped=page.stored is not page.content,
                        headers={"content-type": page.content_type, **({"etag": page.etag} if page.etag else {}),
                                 **{key: headers[key] for key in ("etag", "cache-control", "age") if key in headers}})
 
@@ -165,6 +175,16 @@ class Cache:
 
 def _name(url: str) -> str:
     return hashlib.sha256(without_credentials(url).encode()).hexdigest()
+
+
+def _unpacked(entry: Entry) -> bytes | None:
+    """The page of an entry, None for one that is damaged."""
+    if not entry.about.get("gzipped"):
+        return entry.content
+    try:
+        return b"".join(gunzipped(iter((entry.content,)), _LARGEST))
+    except (WireFault, OverLimit):
+        return None
 
 
 def usable_until(headers: Mapping[str, str], now: float) -> float:

@@ -185,7 +185,7 @@ class PackageIndex:
         headers = {"Accept": ACCEPT}
         if kept is not None and kept.etag is not None:
             headers["If-None-Match"] = kept.etag
-        answer = self.transport.get(url, limit=self._limits.page, headers=headers)
+        answer = self.transport.get(url, limit=self._limits.page, headers=headers, sent=True)
         now = time.time()
         if answer.status == NOT_MODIFIED and kept is not None:
             self.cache.renew_page(url, kept, answer.headers, now)
@@ -207,8 +207,9 @@ class PackageIndex:
             raise refused(answer, url)
         page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
         # Nobody waits for the disk: close() sees to what is left.
-        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
-                       packed=answer.packed, now=now)
+        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers,
+                       content=answer.body if answer.sent is None else answer.sent, packed=answer.packed, now=now,
+                       gzipped=answer.sent is not None)
         self._keeping.append(self._start(keep))
         self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag"), answer.packed)
         return page

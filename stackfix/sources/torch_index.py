@@ -64,6 +64,11 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
         self._known: dict[str, dict[str, TorchIndexWheel]] = {}
         self.away: Unreachable | None = None
 
+    @property
+    def asked(self) -> bool:
+        """Whether anything was wanted of it."""
+        return bool(self._clients or self._pages)
+
     def prefetch(self, path: str, names: tuple[str, ...]) -> None:
         """Start fetching pages of one path."""
         if self.away is None:

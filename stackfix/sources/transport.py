@@ -40,6 +40,7 @@ from stackfix.sources.wire import (
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (TOO_MANY, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
+_GZIP = ("gzip", "x-gzip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Response:
     headers: dict[str, str]
     body: bytes
     packed: str | None = None       # sha256 of the body as it was sent
+    sent: bytes | None = None       # the body as it was sent, where it was asked for and travelled compressed
 
 
 Sink = Callable[[bytes], object]
@@ -94,16 +96,17 @@ class Transport:
         self.credentials = Credentials(settings)
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
-            open_sink: OpenSink | None = None, total: float | None = None) -> Response:
+            open_sink: OpenSink | None = None, total: float | None = None, sent: bool = False) -> Response:
         """The answer to GET `url`, after redirects and retries; at most `limit` bytes (unpacked), else TooLarge.
 
-        With `unpack` the body may travel compressed. With `open_sink` the bytes of a 200 go there and not into `body`.
+        With `unpack` the body may travel compressed; with `sent` it is given as it travelled, too. With `open_sink` the
+        bytes of a 200 go there and not into `body`.
         Raises IndexUnreachable, RateLimited, TooLarge or RequestFailed.
         """
         deadline = time.monotonic() + (self._limits.total if total is None else total)
         wanted = {"Accept-Encoding": "gzip" if unpack else "identity", **(headers or {})}
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink)
+            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink, [] if sent else None)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             url = _next_hop(url, answer.headers["location"])
@@ -114,12 +117,12 @@ class Transport:
         self._pool.close()
 
     def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-                 open_sink: OpenSink | None) -> Response:
+                 open_sink: OpenSink | None, sent: list[bytes] | None) -> Response:
         """One hop, tried until it gives an answer or trying is over."""
         waited, tries = 0.0, 0
         while True:
             try:
-                return self._try(url, address, headers, limit, deadline, open_sink)
+                return self._try(url, address, headers, limit, deadline, open_sink, sent)
             except _Failed as fault:
                 failed = fault
             except OverLimit as over:
@@ -134,7 +137,7 @@ class Transport:
             time.sleep(pause)
 
     def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-             open_sink: OpenSink | None) -> Response:
+             open_sink: OpenSink | None, sent: list[bytes] | None) -> Response:
         proxy = self._dialer.proxy_for(address)
         request = self._request(address, proxy, headers)
         while True:
@@ -145,7 +148,7 @@ class Transport:
                 stream.send(request)
                 head = read_head(stream)
                 digest = hashlib.sha256()
-                pieces = _hashed(body_pieces(head, limit), digest.update)
+                pieces = _noted(body_pieces(head, limit), digest.update, sent)
                 body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
@@ -158,7 +161,8 @@ class Transport:
                 raise _Failed(fault.reason) from None
             finally:
                 self._pool.give_back(sock, address, proxy, whole=whole)
-            return _judged(url, head, body, digest.hexdigest())
+            raw = b"".join(sent) if sent and _coding(head) in _GZIP else None
+            return _judged(url, head, body, digest.hexdigest(), raw)
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
         target = address.target
@@ -187,8 +191,8 @@ class Transport:
 def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, *, packed: bool) -> bytes:
     """The body, unpacked when it was packed for the way; only what we asked for is undone."""
     pieces = bounded(pieces, limit)
-    coding = head.headers.get("content-encoding", "").strip().lower()
-    if coding in ("gzip", "x-gzip") and packed:
+    coding = _coding(head)
+    if coding in _GZIP and packed:
         pieces = gunzipped(pieces, limit)
     elif coding not in ("", "identity") and packed:
         raise WireFault(f"the answer has the content coding {coding[:40]!r}")
@@ -200,17 +204,27 @@ def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSin
     return b""
 
 
-def _hashed(pieces: Iterator[bytes], update: Sink) -> Iterator[bytes]:
+def _coding(head: Head) -> str:
+    return head.headers.get("content-encoding", "").strip().lower()
+
+
+def _noted(pieces: Iterator[bytes], update: Sink, sent: list[bytes] | None) -> Iterator[bytes]:
+    """The pieces as they are, hashed, and collected in `sent`."""
+    if sent is not None:
+        sent.clear()        # of a try that failed
     for piece in pieces:
         update(piece)
+        if sent is not None:
+            sent.append(piece)
         yield piece
 
 
-def _judged(url: str, head: Head, body: bytes, packed: str) -> Response:
+def _judged(url: str, head: Head, body: bytes, packed: str, sent: bytes | None) -> Response:
     if head.status in _AGAIN:
         raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
                       status=head.status)
-    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed)
+    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed,
+                    sent=sent)
 
 
 def _backoff(tries: int) -> float:
