@@ -47,7 +47,8 @@ def claims_of(wheels: Iterable[WheelTables], layout: Layout) -> Claims:
             place = layout.place(path)
             if place is not None:
                 found[place].setdefault(owner)
-    return Claims(by_path={path: tuple(owners) for path, owners in found.items()})
+    # of two wheels the later one is laid over the other
+    return Claims(by_path={path: tuple(owners)[::-1] for path, owners in found.items()})
 
 
 def owner_of(wheel: WheelTables) -> Owner:

@@ -26,8 +26,11 @@ def proof_text(proof: Proof) -> str:
 
 
 def pretty(value: Any, depth: int) -> Iterator[str]:
-    """JSON with containers broken only where they are too long for a line."""
-    flat = json.dumps(value, ensure_ascii=False)
+    """JSON with containers broken only where they are too long for a line.
+
+    It is ASCII: names of files and symbols may hold bytes that are no UTF-8.
+    """
+    flat = json.dumps(value)
     if not isinstance(value, (dict, list, tuple)) or not value or len(flat) + 2 * depth < WIDTH:
         yield flat
         return
@@ -37,7 +40,7 @@ def pretty(value: Any, depth: int) -> Iterator[str]:
     for number, (key, each) in enumerate(named):
         yield ("," if number else "") + "\n" + "  " * (depth + 1)
         if key is not None:
-            yield f"{json.dumps(key, ensure_ascii=False)}: "
+            yield f"{json.dumps(key)}: "
         yield from pretty(each, depth + 1)
     yield "\n" + "  " * depth + closing
 

@@ -55,6 +55,13 @@ class Prover:
         self.facts = facts_of(self.view, self.short)
 
     @property
+    def overwritten(self) -> Mapping[str, tuple[str, ...]]:
+        """Files that are mapped and that two wheels write: the wheels by path."""
+        mapped = {path for each in self.facts for path in each.maps}
+        return {short: tuple(names) for path, names in sorted(self.stack.overwritten.items())
+                if (short := self.short.path(path)) in mapped}
+
+    @property
     def broken(self) -> tuple[Fault, ...]:
         """What breaks the stack where nothing is in the way."""
         return tuple(each.fault for each in self.rulings if each.kind == BREAKS)
@@ -86,6 +93,8 @@ class Prover:
         said = dict.fromkeys(clean(each.why, self.short) for each in self.rulings if each.why is not None)
         for failed in self.subject.failed:
             said.setdefault(f"nothing is known of {failed.wheel.file}: {failed.reason}")
+        for path, names in self.overwritten.items():
+            said.setdefault(f"{' and '.join(names)} both install {path}: which of them stays depends on the installer")
         by_sentence: dict[str, list[str]] = {}
         for each in self.tables:
             for sentence in each.unknown:
@@ -115,7 +124,7 @@ class Prover:
         """Of one environment."""
         if any(each.kind == BREAKS for each in found):
             return FAILS
-        missing = len(self.tables) < len(self.subject.wheels)
+        missing = len(self.tables) < len(self.subject.wheels) or bool(self.overwritten)
         return CANNOT_TELL if missing or any(is_serious(each) for each in found) else LOADS
 
     def why(self, verdict: str) -> str | None:

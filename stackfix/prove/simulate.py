@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stackfix.abi.records import Books
 from stackfix.diagnose.imports import simulate_imports
 from stackfix.diagnose.situation import Situation, View
-from stackfix.inspect.records import ElfObject, LoaderEnvironment, LoaderMachine
+from stackfix.inspect.records import ElfObject, LoaderEnvironment, LoaderMachine, UnreadableElf
 from stackfix.matrix.library_records import Libraries
 from stackfix.matrix.proof_records import ProofTable
 from stackfix.matrix.records import Matrix
@@ -53,8 +53,18 @@ class Stack:
         self.claims = claims_of(self.wheels, self.layout)
         self.environment = environment_of(self.wheels, self.layout, self.claims, platform=target.platform)
         self.planned: dict[str, Placed] = {}
+        self.overwritten: dict[str, dict[str, None]] = {}      # by path: wheels that write it with other contents
         for each in self.wheels:
-            self.planned |= place_wheel(each, self.layout, source)
+            self.lay(each, place_wheel(each, self.layout, source))
+
+    def lay(self, wheel: WheelTables, placed: Mapping[str, Placed]) -> None:
+        """Put a wheel's files over those before; of two wheels with one path an installer keeps either."""
+        for path, each in placed.items():
+            before = self.planned.get(path)
+            if before is not None and not is_alike(before.elf, each.elf):
+                names = self.overwritten.setdefault(path, {})
+                names |= dict.fromkeys(f"{owner.name} {owner.version}" for owner in self.claims.owners(path))
+            self.planned[path] = each
 
     def view(self, met: Met = CLEAN) -> View:
         """The stack in one environment, with all that its imports open."""
@@ -71,6 +81,12 @@ class Stack:
         return with_libraries(View(
             situation=situation, libraries=self.told.libraries, load_matrix=self.told.load_matrix,
             load_books=self.told.load_books, files=files, installed=self.claims, start=start, openings=openings))
+
+
+def is_alike(one: ElfObject | UnreadableElf, other: ElfObject | UnreadableElf) -> bool:
+    """Whether two files surely are one build."""
+    return isinstance(one, ElfObject) and isinstance(other, ElfObject) and one.build_id is not None and (
+        replace(one, path=other.path) == other)
 
 
 def noting(placed: Placed, demands: Demands) -> Placed:

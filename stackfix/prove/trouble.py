@@ -47,9 +47,9 @@ def trouble_of(view: View, fault: Fault, finding: Finding | None, short: Short) 
         kind=KINDS[fault.category],
         summary=clean(finding.summary if finding else told_plainly(view, fault), short),
         error=clean(seen_error(fault.failure) or fault.failure.message(), short), library=clean(fault.name, short),
-        provider=short(provider) if provider else None, provider_package=package_of(view, provider),
-        requester=short(requester) if requester else None, requester_package=package_of(view, requester),
-        symbols=fault.symbols, versions=fault.versions,
+        provider=visible(short(provider)) if provider else None, provider_package=package_of(view, provider),
+        requester=visible(short(requester)) if requester else None, requester_package=package_of(view, requester),
+        symbols=tuple(map(visible, fault.symbols)), versions=tuple(map(visible, fault.versions)),
         seen=tuple(dict.fromkeys(clean(each.opening.what, short) for each in fault.sightings))[:MOST_SEEN],
         remedies=tuple(remedies_of(finding)) if finding else (),
         avoid=tuple(avoid_of(finding, short)) if finding else (),
@@ -95,4 +95,11 @@ def clean(text: str, short: Short) -> str:
     """A sentence without the planned prefix, which nobody has."""
     for site in short.sites:
         text = text.replace(f"{site}/", "").replace(site, "site-packages")
-    return text.replace(f"{short.prefix}/", "").replace(short.prefix, "the environment")
+    return visible(text.replace(f"{short.prefix}/", "").replace(short.prefix, "the environment"))
+
+
+def visible(text: str) -> str:
+    """Text of a wheel as it may be shown: a hostile name could hold an escape sequence, or bytes that are no text."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
