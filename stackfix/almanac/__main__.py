@@ -1,4 +1,4 @@
-"""`python -m stackfix.almanac torch|nvidia|extensions`: makes a part of `matrices/abi`, adds to it, or checks it."""
+"""`python -m stackfix.almanac PART` makes a part of `matrices/abi`, adds to it, or checks it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from stackfix.almanac import extensions, nvidia, torch
+from stackfix.almanac import extensions, loading, nvidia, torch
 from stackfix.errors import StackfixError, Unreachable
 from stackfix.inspect.places import reason_of
 
-PARTS = {"torch": torch, "nvidia": nvidia, "extensions": extensions}
+PARTS = {"torch": torch, "nvidia": nvidia, "extensions": extensions, "loading": loading}
 INTERRUPTED = 130
 
 

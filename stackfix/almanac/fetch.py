@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,6 +22,7 @@ from stackfix.inspect.wheels import without_credentials
 
 PYTHON = "3.11"                 # of wheels that any Python 3 takes
 NEWEST_GLIBC = 42               # manylinux_2_42; a wheel for a newer one is not found
+NO_HASH = "pip's report names no single file with a sha256"
 QUIET = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar", "off")
 GOT = re.compile(r"\bGot\s+(?P<hash>[0-9a-f]{64})\b")
 FULL = re.compile(r"No space left on device|Disk quota exceeded")
@@ -114,35 +115,54 @@ def resolve(requirement: str, python: str = PYTHON, machine: str = "x86_64") -> 
 
     Raises Unreachable where pip finds none, or where the index states no sha256.
     """
+    return chosen(requirement, report_of(requirement, python, machine, "--no-deps"))
+
+
+def closure(requirement: str, python: str = PYTHON, machine: str = "x86_64") -> tuple[ManifestWheel, ...]:
+    """The wheels that pip would install for a requirement and for all that it requires. Raises Unreachable."""
+    return tuple(every_chosen(requirement, report_of(requirement, python, machine)))
+
+
+def report_of(requirement: str, python: str, machine: str, *more: str) -> Mapping[str, Any]:
+    """pip's report of an installation that it would make."""
     platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(NEWEST_GLIBC, 4, -1)]
     platforms += [f"{name}_{machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1", "linux")]
     with tempfile.TemporaryDirectory(prefix="stackfix-resolve-") as scratch:
         report = Path(scratch, "report.json")
-        words = ["install", *QUIET, "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--dry-run",
+        words = ["install", *QUIET, "--no-cache-dir", *more, "--only-binary", ":all:", "--dry-run",
                  "--ignore-installed", "--target", str(Path(scratch, "nowhere")), "--report", str(report),
                  *options(python, [f"cp{python.replace('.', '')}", "abi3", "none"], platforms), "--", requirement]
         status, _, told = run_pip(words, {"TMPDIR": scratch})
         if status:
             raise no_answer(requirement, told)
-        return chosen(requirement, json.loads(report.read_text(encoding="utf-8")))
+        found: Mapping[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        return found
 
 
 def chosen(requirement: str, report: Mapping[str, Any]) -> ManifestWheel:
-    """The one wheel of an installation report (pip's format, version 1). Raises Unreachable."""
+    """The one wheel of an installation report. Raises Unreachable."""
+    found = tuple(every_chosen(requirement, report))
+    if len(found) != 1:
+        raise Unreachable(requirement, NO_HASH)
+    return found[0]
+
+
+def every_chosen(requirement: str, report: Mapping[str, Any]) -> Iterator[ManifestWheel]:
+    """The wheels of an installation report (pip's format, version 1). Raises Unreachable."""
     from packaging.utils import canonicalize_name
 
     try:
-        item, = report["install"]
-        file = unquote(urlsplit(item["download_info"]["url"]).path.rpartition("/")[2])
-        wheel = ManifestWheel(
-            package=canonicalize_name(item["metadata"]["name"]), version=item["metadata"]["version"], file=file,
-            sha256=item["download_info"]["archive_info"]["hashes"]["sha256"])
+        for item in report["install"]:
+            file = unquote(urlsplit(item["download_info"]["url"]).path.rpartition("/")[2])
+            wheel = ManifestWheel(
+                package=canonicalize_name(item["metadata"]["name"]), version=item["metadata"]["version"], file=file,
+                sha256=item["download_info"]["archive_info"]["hashes"]["sha256"])
+            fault = name_fault(wheel)
+            if fault:
+                raise Unreachable(requirement, f"the index gives {file}: {fault}")
+            yield wheel
     except (KeyError, TypeError, ValueError) as error:
-        raise Unreachable(requirement, "pip's report names no single file with a sha256") from error
-    fault = name_fault(wheel)
-    if fault:
-        raise Unreachable(requirement, f"the index gives {file}: {fault}")
-    return wheel
+        raise Unreachable(requirement, NO_HASH) from error
 
 
 def run_pip(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
@@ -155,4 +175,4 @@ def run_pip(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
     return done.returncode, done.stdout, done.stderr
 
 
-__all__ = ["WrongWheel", "download", "resolve"]
+__all__ = ["WrongWheel", "closure", "download", "resolve"]
