@@ -6,9 +6,10 @@ them by their name; the versions of these symbols are compared with what the tar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 from stackfix.inspect.records import ElfObject, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
 from stackfix.matrix.proof_records import AssumedLibrary, ProofTable
@@ -54,7 +55,8 @@ class Assumed:
     """Fills inspect.records.Symbols for a library that nobody has read."""
 
     def __init__(self, soname: str, patterns: tuple[str, ...], demands: Demands) -> None:
-        self._soname, self._patterns, self._demands = soname, patterns, demands
+        self._soname, self._demands = soname, demands
+        self._match = re.compile("|".join(map(translate, patterns))).match if patterns else None
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         return ()
@@ -64,11 +66,10 @@ class Assumed:
 
     def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
         """What was asked of it by its name, and what its patterns admit. A base definition serves every version."""
-        asked = self._demands.names.get(self._soname, ())
-        if not asked and not self._patterns:
-            return {}
-        return {name: OFFERED for name in names
-                if name in asked or any(fnmatchcase(name, each) for each in self._patterns)}
+        asked, match = self._demands.names.get(self._soname, ()), self._match
+        if match is None:
+            return {name: OFFERED for name in names if name in asked} if asked else {}
+        return {name: OFFERED for name in names if name in asked or match(name)}
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
         return ()

@@ -51,12 +51,28 @@ class Short:
         self.view, self.system = view, system
         self.sites = sorted((each.path for each in view.environment.sites), key=len, reverse=True)
         self.prefix = view.environment.prefix
+        self._names: dict[str, str] = {}        # by identity, as the next
+        self._owners: dict[str, str] = {}
 
     def __call__(self, object_: LoadedObject) -> str:
+        known = self._names.get(object_.identity)
+        if known is None:
+            known = self._names[object_.identity] = self._name(object_)
+        return known
+
+    def _name(self, object_: LoadedObject) -> str:
         if object_.program:
             return "python"
         path, soname = self.path(object_.real_path), object_.elf.soname
         return soname if soname is not None and path.startswith("/") and soname in self.system else path
+
+    def owner(self, object_: LoadedObject) -> str:
+        """Whose a file is: inside of one package the almanac does not tell who binds to whom."""
+        known = self._owners.get(object_.identity)
+        if known is None:
+            owners = self.view.owners(object_.path, object_.real_path)
+            known = self._owners[object_.identity] = owners[0].name if owners else object_.identity
+        return known
 
     def path(self, path: str) -> str:
         """Below the site folder; else below the prefix, marked so; else the name of a library of the system."""
@@ -78,19 +94,14 @@ def gather(into: Gathered, opening: Opening, short: Short) -> None:
         name = short.path(edge.name) if edge.name.startswith("/") else edge.name
         into.resolved.setdefault(Resolved(requester=requester, name=name, winner=short(objects[edge.provider]),
                                           how=edge.found_via.step))
-    owners = {number: owner_key(short.view, objects[number]) for number in range(len(objects))}
-    for requester_number, symbols, providers in outcome.bound:
-        for symbol, provider in zip(symbols, providers, strict=True):
-            if provider is None or owners[provider] == owners[requester_number]:
-                continue
-            pair = short(objects[requester_number]), short(objects[provider])
-            into.bound.setdefault(pair, {}).setdefault((symbol.name, symbol.version))
-
-
-def owner_key(view: View, object_: LoadedObject) -> str:
-    """Whose a file is: inside of one package the almanac does not tell who binds to whom."""
-    owners = view.owners(object_.path, object_.real_path)
-    return owners[0].name if owners else object_.identity
+    for number, symbols, providers in outcome.bound:
+        asks, own = short(objects[number]), short.owner(objects[number])
+        foreign = {each: short(objects[each]) for each in set(providers)
+                   if each is not None and short.owner(objects[each]) != own}
+        for symbol, provider in zip(symbols, providers, strict=True) if foreign else ():
+            if provider in foreign:
+                pair = asks, foreign[provider]
+                into.bound.setdefault(pair, {}).setdefault((symbol.name, symbol.version))
 
 
 def bindings(gathered: Gathered) -> Iterator[BoundTo]:
