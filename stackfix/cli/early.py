@@ -2,8 +2,9 @@
 
 The answer of a run is kept beside what it rests on (`lock_answer` writes it). It is given again only where all of that
 is as it was: the words of the command line, variables of the environment, the text of every file that was read, the
-files in the output folder, this program and the matrix, and the index pages, which must be fresh by their Cache-Control
-and still the kept ones. Whatever is unknown, unreadable or different leads to the whole way; nothing is decided here.
+files in the output folder, this program and the matrix, and the index pages, which must be the kept ones and fresh by
+their Cache-Control; else they are asked for once more (`early_pages`). Whatever is unknown, unreadable or different
+leads to the whole way; nothing is decided here.
 
 Only the standard library's quickest modules are imported: no pathlib, json, re, hashlib or dataclasses.
 """
@@ -123,8 +124,27 @@ class Answer:
         if signature_of([path for path, in self.of("same")]) != signature:
             raise Changed
         [[stored, until]] = self.of("fresh")
-        if not float(stored) <= time.time() < float(until):
+        if float(stored) <= time.time() < float(until):
+            return
+        from stackfix.cli.early_pages import still_the_same
+
+        if not still_the_same(self):
             raise Changed
+
+    def renew(self, untils: Mapping[str, float], now: float) -> None:
+        """Keeps the same answer with what is now known of how long it holds, where that can be written."""
+        rows = []
+        for row in self.rows:
+            if row[0] == "answer" and row[1] in untils:
+                row[3] = str(untils[row[1]])
+            if row[0] not in ("fresh", "signature"):
+                rows.append(row)
+        rows.append(["fresh", str(now), str(min(float(row[3]) for row in rows if row[0] == "answer"))])
+        rows.append(["signature", signature_of([path for path, in self.of("same")])])
+        try:
+            put(self.path, body_of(rows))
+        except OSError:
+            return
 
     def give(self) -> int:
         """Writes the files that are not there as they are to be, says what was said, and gives the exit status."""
@@ -174,6 +194,21 @@ def read_answer(asked: Asked) -> Answer:
     if form != FORM:
         raise Changed
     return Answer(asked, path, lines)
+
+
+def body_of(rows: Iterable[Iterable[object]]) -> bytes:
+    """The rows as they are kept, with their digest."""
+    text = "\n".join((FORM, *("\t".join([escaped(str(part)) for part in row]) for row in rows)))
+    body = text.encode("utf-8", "surrogateescape")
+    return digest_of(body).encode() + b"\n" + body
+
+
+def put(path: str, content: bytes) -> None:
+    """The file whole in its place. Raises OSError."""
+    beside = f"{path}.{os.getpid()}"
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(content)
+    os.replace(beside, path)
 
 
 def taken_apart(words: Sequence[str]) -> tuple[list[str], str | None, str | None]:

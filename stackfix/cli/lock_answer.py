@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackfix.cli import early
-from stackfix.cli.early import ELSEWHERE, Asked, Changed, digest_of, escaped
+from stackfix.cli.early import ELSEWHERE, Asked, Changed, digest_of
 
 if TYPE_CHECKING:
     from stackfix.cli.common import CommonOptions
@@ -62,10 +62,8 @@ class Keeping:
                 rows += file_rows(asked, name, outcome, content)
         except (Changed, OSError):
             return
-        text = "\n".join((early.FORM, *("\t".join(escaped(str(part)) for part in row) for row in rows)))
-        body = text.encode("utf-8", "surrogateescape")
         with suppress(OSError):
-            put(asked.path(), digest_of(body).encode() + b"\n" + body, bytes(content))
+            put(asked.path(), early.body_of(rows), bytes(content))
 
 
 def can_be_kept(stacks: Sequence[LockOptions], common: CommonOptions) -> bool:
@@ -114,6 +112,10 @@ def world_rows(asked: Asked, seen: Seen, matrix: set[str], *, offline: bool) -> 
     same = [*program, *entries]
     yield "signature", early.signature_of(same)
     yield from (("same", path) for path in same)
+    for answer in seen.answers:
+        yield ("answer", answer.url, answer.status, answer.until, answer.etag or "", answer.packed or "", answer.accept,
+               answer.entry or "", answer.final or "", answer.kind)
+    yield from (("index", base) for base in seen.indexes)
     untils = [answer.until for answer in seen.answers]
     yield "fresh", seen.began, float("inf") if offline else min(untils, default=float("inf"))
 
@@ -155,10 +157,7 @@ def put(path: str, answer: bytes, files: bytes) -> None:
     folder = Path(path).parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place, content in ((f"{path}.files", files), (path, answer)):
-        beside = Path(f"{place}.{os.getpid()}")
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(content)
-        beside.replace(place)
+        early.put(place, content)
     kept = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
     for old in kept[2 * MOST:]:
         old.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ class Seen:
         self.began = time.time()
         self.texts: dict[str, bool] = {}            # path as it was opened -> whether it was there
         self.answers: list[Answered] = []           # of servers
+        self.indexes: tuple[str, ...] = ()          # base addresses in their order, without credentials
         self.unkept: str | None = None              # why the answer cannot be given again without deciding it
 
     def text(self, path: Path, *, there: bool | None = None) -> None:

@@ -66,6 +66,8 @@ def decide_lock(
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls, seen=common.seen,
     )
     tell_ignored(settings, common)
+    from stackfix.sources.address import without_credentials
+
     with (
         Bars(shown=not (common.quiet or common.as_json)) as bars,
         PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index) as index,
@@ -96,6 +98,7 @@ def decide_lock(
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
     common.seen.answered(index.answers.values())
+    common.seen.indexes = tuple(map(without_credentials, settings.indexes))
     note_releases(releases, common)
     if torch_wheels.asked:
         common.seen.cannot_be_kept("the torch index")

@@ -177,7 +177,7 @@ class PackageIndex:
         """The page of `name` on one index, None where that index has no such project."""
         kept = self.cache.page(url)
         if kept is not None and (self._offline or (kept.fresh and not self._refresh)):
-            self._note(url, OK, kept.until, kept.etag, kept.packed)
+            self._note(url, OK, kept.until, kept.etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if self._offline:
             self._note(url, NOT_THERE[0], 0.0)
@@ -189,18 +189,20 @@ class PackageIndex:
         now = time.time()
         if answer.status == NOT_MODIFIED and kept is not None:
             self.cache.renew_page(url, kept, answer.headers, now)
-            self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag") or kept.etag, kept.packed)
+            self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag") or kept.etag, kept.packed,
+                       kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if answer.status in NOT_THERE:
             self._note(url, answer.status, 0.0)
             return None
         return self._accept(answer, name, url, base, now)
 
-    def _note(self, url: str, status: int, until: float, etag: str | None = None, packed: str | None = None) -> None:
+    def _note(self, url: str, status: int, until: float, etag: str | None = None, packed: str | None = None,
+              final: str | None = None, kind: str = "") -> None:
         """Has `answers` say what was answered for `url`."""
         self.answers[url] = Answered(
             url=without_credentials(url), status=status, until=until, etag=etag, packed=packed, accept=ACCEPT,
-            entry=self.cache.page_entry(url) if status == OK else None)
+            entry=self.cache.page_entry(url) if status == OK else None, final=final, kind=kind)
 
     def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
@@ -211,7 +213,8 @@ class PackageIndex:
                        content=answer.body if answer.sent is None else answer.sent, packed=answer.packed, now=now,
                        gzipped=answer.sent is not None)
         self._keeping.append(self._start(keep))
-        self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag"), answer.packed)
+        self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag"), answer.packed, answer.url,
+                   answer.headers.get("content-type", ""))
         return page
 
     def _tell(self, more: int) -> None:

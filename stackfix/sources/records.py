@@ -78,3 +78,5 @@ class Answered:
     packed: str | None = None       # sha256 of the body as it was sent; None: not known
     entry: str | None = None        # file in the cache that holds it
     accept: str = "*/*"
+    final: str | None = None        # where it came from in the end; None: nothing was answered from there
+    kind: str = ""                  # Content-Type

@@ -171,7 +171,8 @@ class WebReleases:
         answer = self._transport.get(url, limit=_LIMIT, headers={"Accept": accept})
         self._said[url] = Answered(
             url=without_credentials(url), status=answer.status, until=usable_until(answer.headers, time.time()),
-            etag=answer.headers.get("etag"), packed=answer.packed, accept=accept)
+            etag=answer.headers.get("etag"), packed=answer.packed, accept=accept,
+            final=answer.url, kind=answer.headers.get("content-type", ""))
         return answer
 
     def _listing(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]] | None:

@@ -76,6 +76,14 @@ Sink = Callable[[bytes], object]
 OpenSink = Callable[[], Sink]  # called once per try: a retry starts from nothing
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What becomes of a body: whether it is unpacked, and where it is collected as it was sent."""
+
+    unpack: bool
+    sent: list[bytes] | None
+
+
 class _Failed(Exception):
     """One try failed; another may not."""
 
@@ -96,17 +104,19 @@ class Transport:
         self.credentials = Credentials(settings)
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
-            open_sink: OpenSink | None = None, total: float | None = None, sent: bool = False) -> Response:
+            open_sink: OpenSink | None = None, total: float | None = None, sent: bool = False,
+            keep_packed: bool = False) -> Response:
         """The answer to GET `url`, after redirects and retries; at most `limit` bytes (unpacked), else TooLarge.
 
-        With `unpack` the body may travel compressed; with `sent` it is given as it travelled, too. With `open_sink` the
-        bytes of a 200 go there and not into `body`.
+        With `unpack` the body may travel compressed; with `sent` it is given as it travelled, too, with `keep_packed`
+        only so. With `open_sink` the bytes of a 200 go there and not into `body`.
         Raises IndexUnreachable, RateLimited, TooLarge or RequestFailed.
         """
         deadline = time.monotonic() + (self._limits.total if total is None else total)
-        wanted = {"Accept-Encoding": "gzip" if unpack else "identity", **(headers or {})}
+        wanted = {"Accept-Encoding": "gzip" if unpack or keep_packed else "identity", **(headers or {})}
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink, [] if sent else None)
+            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
+                                   _How(unpack=unpack and not keep_packed, sent=[] if sent else None))
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             url = _next_hop(url, answer.headers["location"])
@@ -117,12 +127,12 @@ class Transport:
         self._pool.close()
 
     def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-                 open_sink: OpenSink | None, sent: list[bytes] | None) -> Response:
+                 open_sink: OpenSink | None, how: _How) -> Response:
         """One hop, tried until it gives an answer or trying is over."""
         waited, tries = 0.0, 0
         while True:
             try:
-                return self._try(url, address, headers, limit, deadline, open_sink, sent)
+                return self._try(url, address, headers, limit, deadline, open_sink, how)
             except _Failed as fault:
                 failed = fault
             except OverLimit as over:
@@ -137,7 +147,7 @@ class Transport:
             time.sleep(pause)
 
     def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-             open_sink: OpenSink | None, sent: list[bytes] | None) -> Response:
+             open_sink: OpenSink | None, how: _How) -> Response:
         proxy = self._dialer.proxy_for(address)
         request = self._request(address, proxy, headers)
         while True:
@@ -148,8 +158,8 @@ class Transport:
                 stream.send(request)
                 head = read_head(stream)
                 digest = hashlib.sha256()
-                pieces = _noted(body_pieces(head, limit), digest.update, sent)
-                body = _collect(pieces, head, limit, open_sink, packed="gzip" in headers["Accept-Encoding"])
+                pieces = _noted(body_pieces(head, limit), digest.update, how.sent)
+                body = _collect(pieces, head, limit, open_sink, packed=how.unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
@@ -161,7 +171,7 @@ class Transport:
                 raise _Failed(fault.reason) from None
             finally:
                 self._pool.give_back(sock, address, proxy, whole=whole)
-            raw = b"".join(sent) if sent and _coding(head) in _GZIP else None
+            raw = b"".join(how.sent) if how.sent and _coding(head) in _GZIP else None
             return _judged(url, head, body, digest.hexdigest(), raw)
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
