@@ -36,7 +36,6 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "ptx-pair": "stackfix.explain.derive.driver",
     "torch-with-cudnn-9": "stackfix.explain.derive.cudnn",
     "cudnn-askers": "stackfix.explain.derive.cudnn_parts",
-    "cudnn-folder": "stackfix.explain.derive.cudnn_parts",
     "cudnn-parts": "stackfix.explain.derive.cudnn_parts",
     "cudnn-status": "stackfix.explain.derive.cudnn_parts",
     "named-cudnn": "stackfix.explain.derive.cudnn_parts",
