@@ -56,7 +56,8 @@ class Row:
     name: str
     setting: Setting
     cold: dict[str, float]
-    warm: dict[str, float]
+    repeat: dict[str, float]        # the same request in a new folder
+    unchanged: dict[str, float]     # the same request again, its lock beside it
     requests: dict[str, int]
     packages: dict[str, int]
     memory: dict[str, float]        # MB, of the cold runs
@@ -94,9 +95,9 @@ def command(tool: str, name: str, url: str, folder: Path) -> list[str]:
             "--quiet", "--index-url", url, "-o", str(folder)]
 
 
-def timed(tool: str, name: str, url: str, place: Path) -> Run:
-    """One whole command, with the cache and the lock of this place."""
-    folder = place / "lock"
+def timed(tool: str, name: str, url: str, place: Path, lock: str = "lock") -> Run:
+    """One whole command, with the cache of this place, into a folder below it."""
+    folder = place / lock
     folder.mkdir(parents=True, exist_ok=True)
     words = command(tool, name, url, folder)
     with (place / "said").open("wb") as said:
@@ -139,13 +140,14 @@ def counts(url: str) -> dict[str, int]:
 
 
 def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
-    """Both tools, alternating: cold in new places, then again and again in one, the lock of the last run beside.
+    """Both tools, alternating: cold in new places, then with the cache of one into new folders and over their own lock.
 
-    The first round of each is not counted: it fills the recording, and the second run of a request is the first that
-    finds a lock.
+    The first round is not counted: it fills the recording, and the second run of a request is the first that finds a
+    lock.
     """
     cold: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
-    warm: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
+    repeat: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
+    unchanged: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
     requests = {}
     with server(store, setting) as url, tempfile.TemporaryDirectory() as scratch:
         for tool in TOOLS:
@@ -158,14 +160,18 @@ def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
                 requests[tool] = counts(url)["requests"] - before
         for run in range(runs + 1):
             for tool in TOOLS:
+                again = timed(tool, name, url, Path(scratch) / "0" / tool, f"again-{run}")
                 taken = timed(tool, name, url, Path(scratch) / "0" / tool)
-                warm[tool] += [taken] if run else []
+                if run:
+                    repeat[tool].append(again)
+                    unchanged[tool].append(taken)
         if counts(url)["asked_live"] != recorded:
             raise BenchError("the live index was asked while the clock ran; run again with the same --recordings")
     return Row(
         name=name, setting=setting, requests=requests,
         cold=medians({tool: [run.seconds for run in of] for tool, of in cold.items()}),
-        warm=medians({tool: [run.seconds for run in of] for tool, of in warm.items()}),
+        repeat=medians({tool: [run.seconds for run in of] for tool, of in repeat.items()}),
+        unchanged=medians({tool: [run.seconds for run in of] for tool, of in unchanged.items()}),
         memory=medians({tool: [run.megabytes for run in of] for tool, of in cold.items()}),
         packages={tool: of[-1].packages for tool, of in cold.items()})
 
@@ -178,16 +184,17 @@ def render(row: Row) -> str:
     setting = row.setting
     cells = [f"{row.name:3}", f"{METADATA[setting.metadata]:13}", f"{'yes' if setting.cache_headers else 'no':7}",
              f"{setting.delay * 1000:5.0f}"]
-    for times in (row.cold, row.warm):
+    for times in (row.cold, row.repeat, row.unchanged):
         cells += [f"{times['uv']:7.3f}", f"{times['stackfix']:8.3f}", f"{times['stackfix'] / times['uv']:5.2f}"]
     cells += [f"{numbers['uv']:4.0f}/{numbers['stackfix']:<4.0f}" for numbers in
               (row.requests, row.packages, row.memory)]
     return "  ".join(cells)
 
 
-HEADER = ("set  metadata       headers    ms  uv cold  our cold  ratio  uv warm  our warm  ratio  requests   "
-          "packages   MB\n"
-          "                                     (requests, packages and peak memory: uv/ours, of a cold run)")
+HEADER = (f"{'set':3}  {'metadata':13}  {'headers':7}  {'ms':>5}  {'cold uv':>7}  {'ours':>8}  ratio  "
+          f"{'repeat':>7}  {'ours':>8}  ratio  {'unch.':>7}  {'ours':>8}  ratio  requests   packages   MB\n"
+          "(repeat: the same request in a new folder; unch.: again over its own lock; requests, packages and peak memory: "
+          "uv/ours, of a cold run)")
 
 
 def marks_of(row: Row) -> Iterator[tuple[str, float, float]]:
@@ -197,9 +204,9 @@ def marks_of(row: Row) -> Iterator[tuple[str, float, float]]:
         most = (0.8 if row.name == "D" else 0.6) if advertised else 0.35
         yield "cold", row.cold["stackfix"] / row.cold["uv"], most
         if not row.setting.cache_headers:
-            yield "repeat", row.warm["stackfix"] / row.warm["uv"], 0.2
+            yield "repeat", row.repeat["stackfix"] / row.repeat["uv"], 0.2
     if row.setting.cache_headers:
-        yield "unchanged", row.warm["stackfix"] / row.warm["uv"], 1.2
+        yield "unchanged", row.unchanged["stackfix"] / row.unchanged["uv"], 1.2
     yield "MB", row.memory["stackfix"], 200.0
 
 
@@ -211,7 +218,7 @@ def missed_marks(rows: list[Row]) -> list[str]:
             for row in rows for what, found, most in marks_of(row) if found > most]
 
 
-def run_all(store: Path, runs: int, sets: list[str], kinds: list[str]) -> int:
+def run_all(store: Path, runs: int, sets: list[str], kinds: list[str], delays: list[float]) -> int:
     """Prints the table; gives the exit status."""
     uv = subprocess.run([str(shutil.which("uv")), "--version"], capture_output=True, text=True, check=True).stdout
     print(f"medians of {runs} runs after one discarded, seconds; {os.cpu_count()} cores; {uv.strip()}; "
@@ -220,7 +227,7 @@ def run_all(store: Path, runs: int, sets: list[str], kinds: list[str]) -> int:
     for name in sets:
         for metadata in kinds:
             for cache_headers in (True, False):
-                for delay in DELAYS:
+                for delay in delays:
                     setting = Setting(metadata=metadata, cache_headers=cache_headers, delay=delay)
                     rows.append(measure(name, setting, store, runs))
                     print(render(rows[-1]), flush=True)
@@ -234,6 +241,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--sets", nargs="+", choices=sorted(SETS), default=sorted(SETS))
+    parser.add_argument("--delays", nargs="+", type=float, default=list(DELAYS), help="seconds added to each request")
     parser.add_argument("--metadata", nargs="+", choices=sorted(METADATA), default=list(METADATA))
     parser.add_argument("--recordings", type=Path, help="keep the recorded answers here (else a temporary folder)")
     options = parser.parse_args()
@@ -244,7 +252,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         store = options.recordings or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         try:
-            return run_all(store, options.runs, options.sets, options.metadata)
+            return run_all(store, options.runs, options.sets, options.metadata, options.delays)
         except BenchError as reason:
             print(f"error: {reason}", file=sys.stderr)
             return 3
