@@ -56,3 +56,14 @@ def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
     (tmp_path / "full.tsv.xz").write_bytes(lzma.compress(HEAD + b"_ZN2at3newEv\t2.4\tlibtorch.so"))
     names = TorchNameList(tmp_path, ("2.3", "2.4"))
     assert names.starting("_ZN2at3newE") == (("_ZN2at3newEv", ("2.4",)),)
+
+
+@pytest.mark.parametrize(("library", "first", "last"), [
+    ("libc10.so", 0, None), ("libtorch_cpu.so", 0, None), ("libtorch_cuda_cu.so", 0, 1), ("libtorch_cuda_cpp.so", 0, 1),
+    ("libc10_cuda.so", 0, None), ("libtorch_nvshmem.so", 10, None),
+])
+def test_which_minors_have_a_library(library: str, first: int, last: int | None) -> None:
+    assert BOOKS.names is not None
+    every = tuple(each.minor for each in BOOKS.torch.releases)
+    assert BOOKS.names.having(library) == every[first:last]
+    assert BOOKS.names.having(f"{library}x") == BOOKS.names.having("") == ()

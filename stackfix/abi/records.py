@@ -158,6 +158,10 @@ class TorchNames(Protocol):
         """(ABI-neutral name, minors that export it) of each name with this beginning."""
         ...
 
+    def having(self, library: str) -> tuple[str, ...]:
+        """Minors that have a library, oldest first: those in which it exports any name."""
+        ...
+
 
 # --- the book of NVIDIA's libraries -------------------------------------------------------------------------------
 

@@ -39,6 +39,26 @@ class TorchNameList:
                 return found
         return self._in(self._full, beginning) if beginning.startswith("_Z") else ()
 
+    def having(self, library: str) -> tuple[str, ...]:
+        """Minors that have a library, oldest first: those in which it exports any name."""
+        if not library.startswith("lib") or not library.isascii():
+            return ()
+        text, wanted = self._core if library.startswith("libc10") else self._full, library.encode()
+        found, seen = set[str](), set[str]()
+        at = text.find(wanted)
+        while at >= 0 and len(found) < len(self._minors):
+            end = text.find(b"\n", at)
+            end = end if end >= 0 else len(text)
+            name, _, rest = text[text.rfind(b"\n", 0, at) + 1:end].decode("ascii", errors="replace").partition("\t")
+            spans, _, libraries = rest.partition("\t")
+            for each in libraries.split(" "):
+                own, _, span = each.partition("@")
+                if own == library and (span or spans) not in seen:
+                    seen.add(span or spans)
+                    found.update(self._row(f"{name}\t{span or spans}")[1])
+            at = text.find(wanted, end)
+        return tuple(minor for minor in self._minors if minor in found)
+
     def _in(self, text: bytes, beginning: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         found: list[tuple[str, tuple[str, ...]]] = []
         wanted = b"\n" + beginning.encode()

@@ -16,7 +16,7 @@ PLATFORM = "linux-64"
 def libraries_of(build: TorchBuild, facts: Facts) -> Mapping[str, str]:
     """Package -> version: its own exact pins, else what its CUDA toolkit release holds."""
     found = {each.package: each.version for each in facts.matrix.components
-             if build.toolkit is not None and key_of(each.toolkit) == key_of(build.toolkit)}
+             if each.toolkit == build.toolkit}
     found.update((match[1], match[2]) for match in map(PIN.match, build.requires) if match)
     return found
 
