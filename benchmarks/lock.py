@@ -193,8 +193,8 @@ def render(row: Row) -> str:
 
 HEADER = (f"{'set':3}  {'metadata':13}  {'headers':7}  {'ms':>5}  {'cold uv':>7}  {'ours':>8}  ratio  "
           f"{'repeat':>7}  {'ours':>8}  ratio  {'unch.':>7}  {'ours':>8}  ratio  requests   packages   MB\n"
-          "(repeat: the same request in a new folder; unch.: again over its own lock; requests, packages and peak memory: "
-          "uv/ours, of a cold run)")
+          "(repeat: the same request in a new folder; unch.: again over its own lock; requests, packages and peak "
+          "memory: uv/ours, of a cold run)")
 
 
 def marks_of(row: Row) -> Iterator[tuple[str, float, float]]:
