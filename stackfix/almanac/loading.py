@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from stackfix.almanac.fetch import PYTHON, closure, download
+from stackfix.almanac.loading_check import differing, no_torch, unlike
 from stackfix.almanac.loading_facts import WheelFacts, distances, document_of, exports_of, facts_of
-from stackfix.almanac.manifest import read_manifest, render_manifest
+from stackfix.almanac.manifest import in_order, read_manifest, render_manifest
 from stackfix.almanac.records import ManifestWheel
 from stackfix.almanac.store import default_store, note_left_out, tell, work_folder
 from stackfix.errors import AnswerIsNo, BadInput
@@ -28,8 +29,8 @@ from stackfix.matrix.toml_files import matrix_directory
 from stackfix.prove.records import PlannedWheel
 from stackfix.sources.cache import Cache
 from stackfix.tables.kept import keep, read_kept
-from stackfix.tables.loading_book import FILE
-from stackfix.tables.loading_format import MOST, Sections, pack
+from stackfix.tables.loading_book import FILE, LoadingBook
+from stackfix.tables.loading_format import MOST, pack
 from stackfix.tables.opened import open_symbols
 from stackfix.tables.records import ReducedWheel
 from stackfix.tables.reduce import reduce_wheel
@@ -96,8 +97,6 @@ def add(requirements: Iterable[str], directory: Path, store: Cache, python: str)
 
 def made(wheels: Iterable[ManifestWheel], directory: Path, store: Cache) -> bytes:
     """The bytes of the file. Reads wheels that the store lacks."""
-    from stackfix.almanac.manifest import in_order
-
     book = of_the_book(directory)
     facts = [facts_from(wheel, reduced(wheel, store), book) for wheel in in_order(wheels)]
     content = packed(facts)
@@ -157,30 +156,24 @@ def reduced(wheel: ManifestWheel, store: Cache) -> ReducedWheel:
 
 def check(directory: Path, store: Cache) -> None:
     """Raises LoadingDiffers where the file cannot be what `made` would give, as far as that can be told here."""
-    wheels = read_manifest(directory / MANIFEST)
-    content = (directory / FILE).read_bytes()
-    sections = Sections(content, str(directory / FILE))
+    wheels, path = read_manifest(directory / MANIFEST), directory / FILE
+    content = path.read_bytes()
+    told = LoadingBook(content, path, no_torch)
     listed = [(each.package, each.version, each.file, each.sha256) for each in wheels]
-    stated = [(each.package, each.version, each.file, each.sha256) for each in sections.wheels]
-    lines = [f"{file}: not in both" for _, _, file, _ in sorted({*listed} ^ {*stated})]
-    if not lines and listed != stated:
+    lines, compared = [f"{file}: not in both" for _, _, file, _ in sorted({*listed} ^ {*told.wheels})], 0
+    if not lines and listed != list(told.wheels):
         lines = ["the order of its wheels"]
-    kept = [found for each in wheels if (found := read_kept(store, each.sha256)) is not None]
-    if not lines and len(kept) == len(wheels):
-        lines = list(differing(content, made(wheels, directory, store), str(directory / FILE)))
+    book = of_the_book(directory)
+    for wheel in wheels if not lines else ():
+        found = read_kept(store, wheel.sha256)
+        if found is not None:
+            compared += 1
+            lines += unlike(told, facts_from(wheel, found, book))
+    if not lines and compared == len(wheels):
+        lines = list(differing(content, made(wheels, directory, store), str(path)))
     if lines:
-        raise LoadingDiffers(str(directory / FILE), lines)
-    note_left_out(store.directory, len(kept) if len(kept) == len(wheels) else 0, len(wheels))
-
-
-def differing(content: bytes, other: bytes, name: str) -> Iterator[str]:
-    """Which parts of two files tell something else; how they are compressed does not count."""
-    one, two = Sections(content, name), Sections(other, name)
-    if (one.names(), one.looked_for) != (two.names(), two.looked_for):
-        yield "its table of names"
-    for mine, theirs in zip(one.wheels, two.wheels, strict=True):
-        if one.document(mine) != two.document(theirs):
-            yield mine.file
+        raise LoadingDiffers(str(path), lines)
+    note_left_out(store.directory, compared, len(wheels))
 
 
 __all__ = ["add_arguments", "run"]

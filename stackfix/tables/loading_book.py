@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -15,7 +16,7 @@ from stackfix.inspect.records import ElfObject, Offer, SymbolUse, UndefinedSymbo
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.prove.records import LibraryAt, PlannedWheel, WheelProject, WheelTables
 from stackfix.tables.loading_format import HINT, MOST, Part, Sections
-from stackfix.tables.loading_symbols import OF_TORCH, BookSymbols, TorchNames
+from stackfix.tables.loading_symbols import OF_TORCH, BookSymbols
 
 FILE = "loading.bin"
 INSIDE = ("which symbols its own libraries take from one another was bound when the almanac was made, and is not looked"
@@ -37,6 +38,11 @@ class LoadingBook:
         return tuple(PlannedWheel(name=part.package, version=part.version, file=part.file, sha256=part.sha256,
                                   url=None, size=None) for part in self._parts.values() if part.package == name)
 
+    @property
+    def wheels(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Package, version, file and sha256 of each wheel, in the file's order."""
+        return tuple((part.package, part.version, part.file, part.sha256) for part in self._parts.values())
+
     def __contains__(self, sha256: str) -> bool:
         return sha256 in self._parts
 
@@ -52,15 +58,23 @@ class LoadingBook:
             raise self._bad(part, error) from None
 
     def symbols(self, sha256: str, path: str) -> BookSymbols:
-        """Symbols of one library of a wheel that it has."""
+        """Symbols of one library of a wheel that it has, with what the book of torch knows of them."""
+        found = self.facts(sha256, path)
+        if found.told != OF_TORCH:
+            return found
+        from stackfix.tables.loading_torch import release_names
+
+        return replace(found, torch=release_names(self._book, self._parts[sha256].version))
+
+    def facts(self, sha256: str, path: str) -> BookSymbols:
+        """What the file itself has of them."""
         part = self._parts[sha256]
         try:
-            found = next(each for each in self._document(sha256)["libraries"] if each["path"] == path)
-            return self._symbols(found, part)
-        except WRONG as error:
+            return self._facts(next(each for each in self._document(sha256)["libraries"] if each["path"] == path))
+        except (StopIteration, *WRONG) as error:
             raise self._bad(part, error) from None
 
-    def _symbols(self, library: Document, part: Part) -> BookSymbols:
+    def _facts(self, library: Document) -> BookSymbols:
         names = self._names
         likes = [(version, file, weak, hidden) for version, file, weak, hidden in library["likes"]]
         wanted = tuple(UndefinedSymbol(names[name], *likes[like])
@@ -69,8 +83,7 @@ class LoadingBook:
                      for each in (wanted[number >> 1],))
         exports = {names[place]: offers for offers, places in map(offered_alike, library["offers"]) for place in places}
         return BookSymbols(file=library["path"].rpartition("/")[2], wanted=wanted, used=used, exports=exports,
-                           told=library["told"], named=self._looked_for,
-                           torch=self._torch(part.version) if library["told"] == OF_TORCH else None)
+                           told=library["told"], named=self._looked_for)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -81,11 +94,6 @@ class LoadingBook:
         """Names that some wheel of the almanac wants: they were looked for in each library."""
         wanted = self._sections.looked_for
         return frozenset(self._names[place] for place in accumulate(wanted))
-
-    def _torch(self, version: str) -> TorchNames | None:
-        from stackfix.tables.loading_torch import release_names
-
-        return release_names(self._book, version)
 
     @cached_property
     def _book(self) -> TorchBook:
