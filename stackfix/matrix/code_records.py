@@ -53,6 +53,7 @@ class Framework:
     project: str                    # "tensorflow"
     first: str                      # "2.18"
     last: str                       # "2.19"
+    preloads_from: str | None       # release of the project that first loads the libraries of the NVIDIA wheels itself
     extra: str | None               # that brings the CUDA libraries: "and-cuda"
     cuda: int                       # CUDA major of the wheels on the package index
     cudnn: str | None               # "nvidia-cudnn-cu12==9.3.0.75"; None: it uses no cuDNN

@@ -35,12 +35,13 @@ def parse_frameworks(document: dict[str, object], faults: Faults) -> Frameworks:
 def framework(group: Row, origins: Origins) -> Iterator[Framework]:
     """The rows of one project."""
     project, extra = group.text("project", "name"), group.optional("extra")
+    preloads_from = group.optional("preloads_from", "number")
     source, confidence = origins.of(group)
     for row in group.rows("rows", name_by="first"):
         row_source, row_confidence = origins.of(row, source, confidence)
         yield Framework(project=project, first=row.text("first", "number"), last=row.text("last", "number"),
-                        extra=extra, cuda=row.whole("cuda"), cudnn=row.optional("cudnn", "requirement"),
-                        source=row_source, confidence=row_confidence)
+                        preloads_from=preloads_from, extra=extra, cuda=row.whole("cuda"),
+                        cudnn=row.optional("cudnn", "requirement"), source=row_source, confidence=row_confidence)
         row.done()
     group.done()
 

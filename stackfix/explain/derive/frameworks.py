@@ -1,0 +1,145 @@
+"""What other frameworks than torch want of CUDA and cuDNN, and which builds of torch go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stackfix.explain.derive.releases import (
+    CPU,
+    DEFAULT_INDEX,
+    PLATFORM,
+    build_name,
+    by_preference,
+    lock_command,
+    numbers,
+    releases,
+    spread,
+)
+from stackfix.explain.records import Derivation, Facts, Fields
+from stackfix.matrix.code_records import Framework
+from stackfix.matrix.hardware import major_of
+
+
+def rows_of(facts: Facts, project: str) -> list[Framework]:
+    """What is known of a project, oldest first."""
+    return [each for each in facts.frameworks.frameworks if each.project == project]
+
+
+def releases_of(row: Framework) -> str:
+    """"2.18 to 2.19"."""
+    return row.first if row.first == row.last else f"{row.first} to {row.last}"
+
+
+def wants(rows: Iterable[Framework], *, cudnn: bool) -> str:
+    """In words: "1.21 to 1.26 CUDA 12 and cuDNN 9; …"."""
+    return "; ".join(f"{releases_of(row)} CUDA {row.cuda}" + (f" ({row.cudnn})" if cudnn and row.cudnn else "")
+                     for row in rows)
+
+
+def cuda_build(fields: Fields, facts: Facts) -> Fields:
+    """`lock` of a build with CUDA, of the release that the text names, and its local version."""
+    builds = [each for each in facts.torch if each.platform == PLATFORM and each.cuda != CPU]
+    arm = [each.version for each in facts.torch
+           if each.platform == "linux-aarch64" and each.index == DEFAULT_INDEX and each.cuda == CPU]
+    if not builds:
+        return {}
+    best = by_preference(builds, fields)[0]
+    found = {"cuda_build": build_name(best), "cuda_version": best.version, "lock": lock_command(best),
+             "cuda_tag": f"cu{best.cuda.replace('.', '')}"}
+    return {**found, **({"last_arm_cpu": max(arm, key=numbers)} if arm else {})}
+
+
+def jax_plugins(_fields: Fields, facts: Facts) -> Fields:
+    """`jax_plugins`, in words."""
+    names = dict.fromkeys(each.project for each in facts.frameworks.frameworks if each.project.startswith("jax-"))
+    return {"jax_plugins": " or ".join(names)}
+
+
+def xla_cudnn(_fields: Fields, facts: Facts) -> Fields:
+    """What JAX and TensorFlow want of cuDNN, and which default builds of torch have cuDNN 8 and 9."""
+    jax = [f"{project} {releases_of(row)} {row.cudnn}" for project in ("jax-cuda12-plugin", "jax-cuda13-plugin")
+           for row in rows_of(facts, project)[-1:]]
+    found = {"jax_cudnn": "; ".join(jax)}
+    found["tensorflow_cudnn"] = "; ".join(f"{releases_of(row)} {row.cudnn}" for row in rows_of(facts, "tensorflow"))
+    for major in ("8", "9"):
+        pinned = {each.version for each in facts.torch if each.index == DEFAULT_INDEX and each.platform == PLATFORM
+                  and (each.cudnn or "").startswith(f"{major}.")}
+        found[f"torch_cudnn_{major}"] = spread(pinned, releases(facts))
+    return {name: value for name, value in found.items() if value}
+
+
+def tensorflow_cuda(_fields: Fields, facts: Facts) -> Fields:
+    """`tensorflow_cuda`, in words: the CUDA major of its releases."""
+    return {"tensorflow_cuda": wants(rows_of(facts, "tensorflow"), cudnn=True)}
+
+
+def ctranslate2_wants(_fields: Fields, facts: Facts) -> Fields:
+    """`ct2_wants`, in words: the CUDA major of its releases."""
+    return {"ct2_wants": wants(rows_of(facts, "ctranslate2"), cudnn=False)}
+
+
+def onnxruntime_wants(fields: Fields, facts: Facts) -> Fields:
+    """What releases of ONNX Runtime want, and a lock of those for the CUDA that the message names, else of the newest."""
+    rows = rows_of(facts, "onnxruntime-gpu")
+    found = {"onnxruntime_wants": wants(rows, cudnn=True)}
+    found |= {"ort_preload": rows[0].preloads_from} if rows and rows[0].preloads_from else {}
+    fitting = [each for each in rows if fields.get("wants_cuda") in {None, str(each.cuda)}]
+    if not fitting:
+        return found
+    row = fitting[-1]
+    builds = [each for each in facts.torch if each.platform == PLATFORM and each.index == DEFAULT_INDEX
+              and each.cuda != CPU and major_of(each.cuda) == row.cuda]
+    if builds:
+        build = by_preference(builds, fields)[0]
+        extra = f"[{row.extra}]" if row.extra else ""
+        found["onnxruntime_lock"] = f"{lock_command(build)} --with 'onnxruntime-gpu{extra}{bounds(row)}'"
+    return found
+
+
+def bounds(row: Framework) -> str:
+    """The releases of a row as a specifier: ">=1.21,<1.27"."""
+    *head, tail = numbers(row.last)
+    return f">={row.first},<{'.'.join(map(str, [*head, tail + 1]))}"
+
+
+def nccl_torch(fields: Fields, facts: Facts) -> Fields:
+    """`nccl_torch`: which default builds of torch pin the NCCL that the text names."""
+    version = fields.get("nccl_version", "")
+    pinned = {each.version for each in facts.torch if version and each.index == DEFAULT_INDEX
+              and each.platform == PLATFORM and each.nccl is not None and numbers(each.nccl)[:3] == numbers(version)}
+    return {"nccl_torch": spread(pinned, releases(facts))} if pinned else {}
+
+
+def bitsandbytes_libraries(fields: Fields, facts: Facts) -> Fields:
+    """Which releases of bitsandbytes have the library for the CUDA whose digits are in the file's name."""
+    rows = sorted(facts.frameworks.bitsandbytes, key=lambda each: numbers(each.first))
+    found = {"bnb_newest": rows[-1].last, "bnb_newest_cuda": ", ".join(rows[-1].cuda)} if rows else {}
+    digits = fields.get("bnb_digits", "")
+    if not digits:
+        return found
+    cuda = f"{digits[:-1]}.{digits[-1]}"
+    having = [each for each in rows if cuda in each.cuda]
+    found["bnb_cuda"] = cuda
+    if having:
+        found |= {"bnb_with": spans([cuda in each.cuda for each in rows], [(each.first, each.last) for each in rows]),
+                  "bnb_last": having[-1].last}
+    alike = [each for each in rows[-1].cuda if major_of(each) == major_of(cuda)] if rows else []
+    return {**found, **({"bnb_same_major": max(alike, key=numbers).replace(".", "")} if alike else {})}
+
+
+def spans(chosen: list[bool], ends: list[tuple[str, str]]) -> str:
+    """Neighbouring rows that are chosen as one span each, in words."""
+    runs: list[tuple[str, str]] = []
+    before = False
+    for now, (first, last) in zip(chosen, ends, strict=True):
+        if now:
+            runs[-1:] = [(runs[-1][0], last)] if before else [*runs[-1:], (first, last)]
+        before = now
+    return ", ".join(first if first == last else f"{first} to {last}" for first, last in runs)
+
+
+DERIVE: Mapping[str, Derivation] = {
+    "cuda-build": cuda_build, "jax-plugins": jax_plugins, "xla-cudnn": xla_cudnn, "tensorflow-cuda": tensorflow_cuda,
+    "ctranslate2-wants": ctranslate2_wants, "onnxruntime-wants": onnxruntime_wants, "nccl-torch": nccl_torch,
+    "bitsandbytes-libraries": bitsandbytes_libraries,
+}
