@@ -35,7 +35,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "cpu-lock": "stackfix.explain.derive.driver",
     "ptx-pair": "stackfix.explain.derive.driver",
     "torch-with-cudnn-9": "stackfix.explain.derive.cudnn",
-    "cuda-build": "stackfix.explain.derive.frameworks",
+    "torch-cuda-build": "stackfix.explain.derive.frameworks",
     "jax-plugins": "stackfix.explain.derive.frameworks",
     "xla-cudnn": "stackfix.explain.derive.frameworks",
     "tensorflow-cuda": "stackfix.explain.derive.frameworks",

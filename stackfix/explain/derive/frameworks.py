@@ -79,7 +79,7 @@ def ctranslate2_wants(_fields: Fields, facts: Facts) -> Fields:
 
 
 def onnxruntime_wants(fields: Fields, facts: Facts) -> Fields:
-    """What releases of ONNX Runtime want, and a lock of those for the CUDA that the message names, else of the newest."""
+    """What releases of ONNX Runtime want, and a lock of those for the CUDA that the message wants."""
     rows = rows_of(facts, "onnxruntime-gpu")
     found = {"onnxruntime_wants": wants(rows, cudnn=True)}
     found |= {"ort_preload": rows[0].preloads_from} if rows and rows[0].preloads_from else {}
@@ -139,7 +139,7 @@ def spans(chosen: list[bool], ends: list[tuple[str, str]]) -> str:
 
 
 DERIVE: Mapping[str, Derivation] = {
-    "cuda-build": cuda_build, "jax-plugins": jax_plugins, "xla-cudnn": xla_cudnn, "tensorflow-cuda": tensorflow_cuda,
-    "ctranslate2-wants": ctranslate2_wants, "onnxruntime-wants": onnxruntime_wants, "nccl-torch": nccl_torch,
-    "bitsandbytes-libraries": bitsandbytes_libraries,
+    "torch-cuda-build": cuda_build, "jax-plugins": jax_plugins, "xla-cudnn": xla_cudnn,
+    "tensorflow-cuda": tensorflow_cuda, "ctranslate2-wants": ctranslate2_wants, "onnxruntime-wants": onnxruntime_wants,
+    "nccl-torch": nccl_torch, "bitsandbytes-libraries": bitsandbytes_libraries,
 }
