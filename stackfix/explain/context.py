@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from stackfix.explain.records import Fields
 from stackfix.explain.text_words import Words
 
-MOST_LINES = 2000           # that are looked at for one pattern: a log names its folders in every line
 VERSION = r"\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*(?:\+[A-Za-z0-9.]+)?"
 END = r"(?![\w.+-]*\.(?:so|whl|tar))(?!\w)"
 
@@ -72,8 +71,8 @@ def read_context(words: Words) -> Fields:
     for word, pattern in PATTERNS:
         if set(pattern.groupindex) <= fields.keys():
             continue
-        for place in words.places((word,))[:MOST_LINES]:
-            if match := pattern.search(words.lines[place].text):
+        for place in words.places((word,)):
+            if match := pattern.search(words.look(place)):
                 fields = {**{name: value for name, value in match.groupdict().items() if value}, **fields}
                 break
     fields.update(listed(words))
@@ -83,8 +82,8 @@ def read_context(words: Words) -> Fields:
 def listed(words: Words) -> Iterator[tuple[str, str]]:
     """Packages of a listing with their versions; the first of each."""
     seen: set[str] = set()
-    for place in words.places(LISTED_WORDS)[:MOST_LINES]:
-        match = LISTED.match(words.lines[place].text)
+    for place in words.places(LISTED_WORDS):
+        match = LISTED.match(words.look(place))
         if match and match["name"] not in seen:
             seen.add(match["name"])
             yield f"pkg_{match['name'].replace('-', '_')}", match["version"]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from stackfix.explain.records import Fields, Line, Message, Rule
+from stackfix.explain.records import Fields, Message, Rule
 from stackfix.explain.text_chains import chains
 from stackfix.explain.text_words import Words
 
 FRAME = re.compile(r"^[\s│├└╰╭─▶┬┤|\u00d7]+")
 MOST_JOINED = 8192          # characters of a message that runs over lines
 MOST_MESSAGES = 200         # of a text, each different in what it says; a log repeats itself
+MOST_BESIDE = 10_000        # lines in which something beside a message is looked for
 MOST_OF_RULE = 50           # so that one rule's messages leave room for another's
 
 
@@ -47,41 +48,45 @@ def find_messages(words: Words, rules: Iterable[Rule]) -> tuple[Message, ...]:
 def messages_of(rule: Rule, words: Words) -> Iterator[tuple[int, Message]]:
     """Each line in which the rule is found, with its place; none where the text lacks what it asks for besides."""
     places = words.places(rule.anchors)
-    beside = fields_beside(rule, words.lines) if places else None
+    beside = fields_beside(rule, words) if places else None
     if beside is None:
         return
     patterns = [re.compile(pattern) for pattern in rule.patterns]
     for place in places:
-        line = words.lines[place]
-        stretch = line.text if rule.lines == 1 else joined(words.lines[place:place + rule.lines])
+        line, stretch = words.lines[place], words.look(place)
+        if rule.lines > 1:
+            stretch = joined(words.look(each) for each in range(place, min(place + rule.lines, len(words.lines))))
         match = next(filter(None, (pattern.search(stretch) for pattern in patterns)), None)
         if match and match.start() < len(line.text):        # else it is found again where it begins
             fields = {**beside, **named(match)}
             yield place, Message(rule=rule.name, kind=rule.kind, line=line.number, quoted=line.text, fields=fields)
 
 
-def joined(lines: Iterable[Line]) -> str:
+def joined(lines: Iterable[str]) -> str:
     """Lines as one, without the bars and branches that uv, pip and libmamba draw before them."""
-    return " ".join(FRAME.sub("", line.text) for line in lines)[:MOST_JOINED]
+    return " ".join(FRAME.sub("", line) for line in lines)[:MOST_JOINED]
 
 
-def fields_beside(rule: Rule, lines: Iterable[Line]) -> dict[str, str] | None:
+def fields_beside(rule: Rule, words: Words) -> dict[str, str] | None:
     """What the `also` and `reads` patterns read; None where one of the former is not found."""
     fields: dict[str, str] = {}
     for pattern in rule.reads:
-        match = first_match(re.compile(pattern), lines)
+        match = first_match(re.compile(pattern), words)
         fields = {**(named(match) if match else {}), **fields}
     for pattern in rule.also:
-        match = first_match(re.compile(pattern), lines)
+        match = first_match(re.compile(pattern), words)
         if match is None:
             return None
         fields.update(named(match))
     return fields
 
 
-def first_match(pattern: re.Pattern[str], lines: Iterable[Line]) -> re.Match[str] | None:
-    """The first line's match."""
-    return next(filter(None, (pattern.search(line.text) for line in lines)), None)
+def first_match(pattern: re.Pattern[str], words: Words) -> re.Match[str] | None:
+    """The first line's match. Of a long text its beginning and its end are looked at."""
+    places: Sequence[int] = range(len(words.lines))
+    if len(places) > MOST_BESIDE:
+        places = [*places[:MOST_BESIDE // 2], *places[-MOST_BESIDE // 2:]]
+    return next(filter(None, (pattern.search(words.look(place)) for place in places)), None)
 
 
 def named(match: re.Match[str]) -> dict[str, str]:

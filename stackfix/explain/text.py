@@ -15,7 +15,9 @@ MOST_LINES = 100_000                # of a text; more are left out in its middle
 HEAD = MOST_BYTES // 8
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
+)
 _QUOTES = str.maketrans("\u2018\u2019\u00a0", "'' ")   # what word processors and issue forms make of ' and spaces
 
 
@@ -43,12 +45,12 @@ def decoded(content: bytes) -> str:
 
 def cleaned(text: str) -> Iterator[tuple[int, str]]:
     """Each line with its number. A progress bar's carriage returns part lines of one number; repeats are one."""
-    before = None
-    for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        for part in raw.split("\r"):
-            shown = _UNSAFE.sub("", _ESCAPES.sub("", part[:MOST_LINE]))
-            shown = without_frame(shown.translate(_QUOTES).expandtabs(4))
-            if shown != before or not shown.strip():
+    text = _UNSAFE.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n"))).translate(_QUOTES).replace("\t", "    ")
+    before = ""
+    for number, raw in enumerate(text.split("\n"), 1):
+        for part in raw.split("\r") if "\r" in raw else (raw,):
+            shown = part[:MOST_LINE].rstrip(" ") and without_frame(part[:MOST_LINE])
+            if shown != before:
                 yield number, shown
             before = shown
 

@@ -19,7 +19,7 @@ def chains(words: Words) -> Mapping[int, int]:
     begins, marks = words.places((BEGINS,)), set(words.places(GOES_ON))
     found: dict[int, int] = {}
     start = None
-    for place, end in zip(begins, [*begins[1:], len(words.lines)], strict=True):
+    for place, end in zip(begins, [*begins[1:], len(words.lines)], strict=False):
         linked = start is not None and any(each in marks for each in range(max(place - 2, 0), place))
         start = start if linked and start is not None else place
         if linked:

@@ -10,7 +10,7 @@ LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|[DIWEF])"
 FRAMES = "│┃║"
 BRANCHES = re.compile(r"[\s│┃║├└╰╭╮╯─━▶┬┤\u00d7╵✗❌]+")     # a word of text must follow: a line of dashes stays
 
-PREFIXES = tuple(re.compile(pattern) for pattern in (
+PREFIX = re.compile("|".join((
     # a date, as CI services and container runtimes write it; then a logger's level and place
     rf"\[?{DATE}\]?(?: stderr| stdout)?(?: [FP](?= ))?(?:[:,|]| -)? +(?=\S)",
     rf"{LEVEL} {{3,8}}(?=\S)",
@@ -34,14 +34,14 @@ PREFIXES = tuple(re.compile(pattern) for pattern in (
     r"E {3,}(?=\S)",                                                                           # pytest
     r"\| +(?=\S)",                                                                             # exception groups
     r"\[stderr\] ",
-))
+)))
 
 
 def without_prefixes(line: str) -> str:
     """The line without what was put before it."""
     for _ in range(MOST):
         line = without_branch(line)
-        found = next(filter(None, (prefix.match(line) for prefix in PREFIXES)), None)
+        found = PREFIX.match(line)
         if found is None or found.end() == len(line):
             break
         line = line[found.end():].lstrip()

@@ -8,6 +8,10 @@ from itertools import accumulate
 
 from stackfix.explain.records import Line, Text
 
+BUDGET = 1_000_000_000          # squares of the lengths of lines looked at: what a pattern may take of a hostile line
+SHORT = 512                     # characters of a line once that is spent; a log's lines are shorter
+FIRST, LAST = 1000, 4000        # of the lines with a word: how many of the first and of the last are looked at
+
 
 class Words:
     """A text that is asked which lines hold a word. Answers are remembered."""
@@ -19,10 +23,20 @@ class Words:
         self._whole = "\n".join(lowered)
         self._starts = [0, *accumulate(len(each) + 1 for each in lowered)]
         self._found: dict[str, tuple[int, ...]] = {}
+        self._spent = 0
 
     def places(self, words: Iterable[str]) -> list[int]:
-        """Numbers of the lines (in `lines`, from 0) with any of these words, which are in lower case; in order."""
-        return sorted({place for word in words for place in self._places(word)})
+        """Numbers of the lines (in `lines`, from 0) with any of these words, which are in lower case; in order.
+
+        Of very many those at the beginning and at the end.
+        """
+        return few(sorted({place for word in words for place in self._places(word)}))
+
+    def look(self, place: int) -> str:
+        """The line, to hold a pattern against it; its beginning where too much was looked at before."""
+        text = self.lines[place].text
+        self._spent += len(text) ** 2
+        return text if self._spent <= BUDGET else text[:SHORT]
 
     def _places(self, word: str) -> tuple[int, ...]:
         if word not in self._found:
@@ -35,3 +49,8 @@ class Words:
             place = bisect_right(self._starts, at) - 1
             yield place
             at = self._whole.find(word, self._starts[place + 1])
+
+
+def few(places: list[int]) -> list[int]:
+    """All, or of too many the first and the last."""
+    return places if len(places) <= FIRST + LAST else places[:FIRST] + places[-LAST:]

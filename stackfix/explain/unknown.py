@@ -10,7 +10,6 @@ from stackfix.explain.records import Fields
 from stackfix.explain.text_words import Words
 
 MOST = 5                # of one kind of thing
-MOST_LINES = 2000
 
 EXCEPTION = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?P<exception>[A-Z]\w{0,60}(?:Error|Exception|Warning|Exit|Interrupt|Stop\w+))"
@@ -32,8 +31,8 @@ def read_unknown(words: Words) -> Fields:
     `libraries`, `symbols` (with what mangled ones mean), `packages` and `paths`, each as one text.
     """
     fields: dict[str, str] = {}
-    for place in words.places(("error", "exception", "warning", "exit", "interrupt", "stop"))[-MOST_LINES:]:
-        if found := EXCEPTION.match(words.lines[place].text):
+    for place in words.places(("error", "exception", "warning", "exit", "interrupt", "stop")):
+        if found := EXCEPTION.match(words.look(place)):
             fields.update({name: value for name, value in found.groupdict().items() if value})
     for name, (needed, pattern) in THINGS.items():
         if things := list(dict.fromkeys(found_of(words, needed, pattern)))[:MOST]:
@@ -43,8 +42,8 @@ def read_unknown(words: Words) -> Fields:
 
 def found_of(words: Words, needed: tuple[str, ...], pattern: re.Pattern[str]) -> Iterator[str]:
     """Every such thing; those of the last lines first, as an error stands at the end."""
-    for place in reversed(words.places(needed)[-MOST_LINES:]):
-        yield from pattern.findall(words.lines[place].text)
+    for place in reversed(words.places(needed)):
+        yield from pattern.findall(words.look(place))
 
 
 def readable(thing: str) -> str:
