@@ -41,6 +41,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "tensorflow-cuda": "stackfix.explain.derive.frameworks",
     "ctranslate2-wants": "stackfix.explain.derive.frameworks",
     "onnxruntime-wants": "stackfix.explain.derive.frameworks",
+    "framework-lock": "stackfix.explain.derive.frameworks",
     "nccl-torch": "stackfix.explain.derive.frameworks",
     "bitsandbytes-libraries": "stackfix.explain.derive.frameworks",
     "cuda-text": "stackfix.explain.derive.cuda_numbers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from stackfix.explain.derive.releases import (
@@ -17,6 +18,7 @@ from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.records import TorchBuild
 
 BEFORE_9, FROM_9 = 1000, 10000      # what cudnn.h multiplies the major by in CUDNN_VERSION: 8902, 90100
+SUFFIX = re.compile(r"-cu(\d+)")
 TRIPLE = 3      # of a release of cuDNN a program knows major, minor and patch; the wheel has a fourth part
 
 
@@ -63,11 +65,11 @@ def cudnn_pair(fields: Fields, facts: Facts) -> Fields:
             found[f"{name}_torch"] = spread({each.version for each in usual}, every)
             pins = sorted({pin for pin in map(pin_of, usual) if pin}, reverse=True)
             found |= {f"{name}_pin": pins[0]} if pins else {}
-    enough = [each for each in facts.torch if each.platform == PLATFORM and each.cudnn
-              and serves(each.cudnn, compiled)]
-    if enough:
-        found["enough_torch"] = spread({each.version for each in enough if each.index == DEFAULT_INDEX}, every)
-    return found
+    # whoever shares cuDNN shares the CUDA major as well: that of the pin, else 12
+    major = suffix[1] if (suffix := SUFFIX.search(found.get("runtime_pin", ""))) else "12"
+    enough = {each.version for each in facts.torch if each.platform == PLATFORM and each.index == DEFAULT_INDEX
+              and each.cudnn and serves(each.cudnn, compiled) and each.cuda.startswith(f"{major}.")}
+    return {**found, "cuda_major": major, **({"enough_torch": spread(enough, every)} if enough else {})}
 
 
 def serves(runtime: str, compiled: str) -> bool:

@@ -154,10 +154,14 @@ def newest_gpus(_fields: Fields, facts: Facts) -> Fields:
 def flash_attn_archs(fields: Fields, facts: Facts) -> Fields:
     """For which GPUs prebuilt wheels of flash-attn are, whether any is for `arch`, the CUDA that compiles for more."""
     lists = {each.gpu_archs for each in facts.flash_attn if each.gpu_archs}
-    first = next((each.first_cuda for each in facts.codes.architectures if each.arch == "sm_120"), None)
     found = {"flash_archs": ", ".join(sorted(" ".join(each) for each in lists))}
-    if first:
-        found["blackwell_cuda"] = first
+    floor = min((gpu_capability(arch) or AMPERE for archs in lists for arch in archs), default=AMPERE)
+    found["flash_floor"] = f"{floor[0]}.{floor[1]}"
+    for row in reversed(facts.codes.architectures):
+        if row.family == "Hopper" and (capability := gpu_capability(row.arch)):
+            found["hopper"] = f"{capability[0]}.{capability[1]}"
+        if row.family == "Blackwell" and row.first_cuda:
+            found["blackwell_cuda"] = row.first_cuda
     arch = fields.get("arch", "")
     runs = [each.version for each in facts.flash_attn if arch and each.gpu_archs and gpu_runs(each.gpu_archs, arch)]
     if runs:

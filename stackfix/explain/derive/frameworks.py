@@ -18,6 +18,7 @@ from stackfix.explain.derive.releases import (
 from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.code_records import Framework
 from stackfix.matrix.hardware import major_of
+from stackfix.matrix.records import TorchBuild
 
 
 def rows_of(facts: Facts, project: str) -> list[Framework]:
@@ -102,6 +103,30 @@ def bounds(row: Framework) -> str:
     return f">={row.first},<{'.'.join(map(str, [*head, tail + 1]))}"
 
 
+def framework_lock(fields: Fields, facts: Facts) -> Fields:
+    """Locks of JAX and of TensorFlow beside a torch of the same CUDA major whose cuDNN they take.
+
+    `xla_lock` is that of JAX where the text names it, else of TensorFlow.
+    """
+    found: dict[str, str] = {}
+    for name, project, requirement in (("jax_lock", "jax-cuda12-plugin", "jax[cuda12]"),
+                                       ("tensorflow_lock", "tensorflow", "tensorflow[and-cuda]")):
+        rows = [each for each in rows_of(facts, project) if each.cudnn and ">=" in each.cudnn]
+        builds = [each for row in rows[-1:] for each in beside(row, facts)]
+        if builds:
+            more = bounds(rows[-1]) if project == "tensorflow" else ""
+            found[name] = f"{lock_command(by_preference(builds, fields)[0])} --with '{requirement}{more}'"
+    chosen = found.get("jax_lock" if fields.get("jax_named") else "tensorflow_lock")
+    return {**found, **({"xla_lock": chosen} if chosen else {})}
+
+
+def beside(row: Framework, facts: Facts) -> list[TorchBuild]:
+    """Default builds of torch for the CUDA of a row, whose cuDNN is not older than it wants."""
+    least = numbers((row.cudnn or "").partition(">=")[2].partition(",")[0])
+    return [each for each in facts.torch if each.platform == PLATFORM and each.index == DEFAULT_INDEX
+            and each.cuda != CPU and major_of(each.cuda) == row.cuda and numbers(each.cudnn or "") >= least]
+
+
 def nccl_torch(fields: Fields, facts: Facts) -> Fields:
     """`nccl_torch`: which default builds of torch pin the NCCL that the text names."""
     version = fields.get("nccl_version", "")
@@ -141,5 +166,6 @@ def spans(chosen: list[bool], ends: list[tuple[str, str]]) -> str:
 DERIVE: Mapping[str, Derivation] = {
     "torch-cuda-build": cuda_build, "jax-plugins": jax_plugins, "xla-cudnn": xla_cudnn,
     "tensorflow-cuda": tensorflow_cuda, "ctranslate2-wants": ctranslate2_wants, "onnxruntime-wants": onnxruntime_wants,
-    "nccl-torch": nccl_torch, "bitsandbytes-libraries": bitsandbytes_libraries,
+    "framework-lock": framework_lock, "nccl-torch": nccl_torch,
+    "bitsandbytes-libraries": bitsandbytes_libraries,
 }
