@@ -102,7 +102,7 @@ def timed(tool: str, name: str, url: str, place: Path, lock: str = "lock") -> Ru
     words = command(tool, name, url, folder)
     with (place / "said").open("wb") as said:
         began = time.perf_counter()
-        process = subprocess.Popen(words, env=clean_environment(place), cwd=folder, stdout=said, stderr=said)
+        process = subprocess.Popen(words, env=clean_environment(place), cwd=place, stdout=said, stderr=said)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -68,7 +68,7 @@ class Asked:
         self.cache = cache_folder(self.environ) if cache is None else cache
         self.folders: dict[str, State] = {}
         said = "\0".join((
-            FORM, __version__, sys.version, sys.executable or "", *sys.path, "", *self.words, "",
+            FORM, __version__, sys.version, sys.executable or "", *sys.path, "", os.getcwd(), *self.words, "",
             f"{is_terminal(sys.stdout)} {is_terminal(sys.stderr)}", environment_digest(self.environ),
         ))
         self.said = said.encode("utf-8", "surrogateescape")

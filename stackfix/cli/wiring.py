@@ -97,7 +97,7 @@ def decide_lock(
                 request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
-    common.seen.answered(index.answers.values())
+    common.seen.answered(index.answers())
     common.seen.indexes = tuple(map(without_credentials, settings.indexes))
     note_releases(releases, common)
     if torch_wheels.asked:

@@ -51,7 +51,8 @@ class PackageIndex:
         self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
         self._keeping: list[Task[None]] = []
         self._done = 0
-        self.answers: dict[str, Answered] = {}
+        self._answers: dict[str, dict[str, Answered]] = {}      # project -> address -> what was answered
+        self._wanted: set[str] = set()
         self._on_page: Callable[[Page], None] | None = None
         self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
         self._watcher_fault: Exception | None = None
@@ -91,9 +92,17 @@ class PackageIndex:
 
     def page(self, name: str) -> Page:
         """The page of `name`. Raises NoSuchProject, BadPage, NotAllowedOffline, or a RequestFailed."""
-        found = self._page_task(normalise(name)).result()
+        name = normalise(name)
+        self._wanted.add(name)
+        found = self._page_task(name).result()
         self._raise_watchers_fault()
         return found
+
+    def answers(self) -> tuple[Answered, ...]:
+        """What servers answered that may have been used: all but of projects that are nowhere and were only guessed."""
+        return tuple(
+            answer for name, of in self._answers.items() for answer in of.values()
+            if name in self._wanted or self._pages[name].value_if_ready() is not None)
 
     def metadata(self, file: IndexFile) -> CoreMetadata:
         """Metadata of `file`.
@@ -177,10 +186,10 @@ class PackageIndex:
         """The page of `name` on one index, None where that index has no such project."""
         kept = self.cache.page(url)
         if kept is not None and (self._offline or (kept.fresh and not self._refresh)):
-            self._note(url, OK, kept.until, kept.etag, kept.packed, kept.url, kept.content_type)
+            self._note(name, url, OK, kept.until, kept.etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if self._offline:
-            self._note(url, NOT_THERE[0], 0.0)
+            self._note(name, url, NOT_THERE[0], 0.0)
             return None
         headers = {"Accept": ACCEPT}
         if kept is not None and kept.etag is not None:
@@ -189,18 +198,18 @@ class PackageIndex:
         now = time.time()
         if answer.status == NOT_MODIFIED and kept is not None:
             self.cache.renew_page(url, kept, answer.headers, now)
-            self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag") or kept.etag, kept.packed,
-                       kept.url, kept.content_type)
+            etag = answer.headers.get("etag") or kept.etag
+            self._note(name, url, OK, usable_until(answer.headers, now), etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if answer.status in NOT_THERE:
-            self._note(url, answer.status, 0.0)
+            self._note(name, url, answer.status, 0.0)
             return None
         return self._accept(answer, name, url, base, now)
 
-    def _note(self, url: str, status: int, until: float, etag: str | None = None, packed: str | None = None,
+    def _note(self, name: str, url: str, status: int, until: float, etag: str | None = None, packed: str | None = None,
               final: str | None = None, kind: str = "") -> None:
-        """Has `answers` say what was answered for `url`."""
-        self.answers[url] = Answered(
+        """Remembers what was answered for `url`."""
+        self._answers.setdefault(name, {})[url] = Answered(
             url=without_credentials(url), status=status, until=until, etag=etag, packed=packed, accept=ACCEPT,
             entry=self.cache.page_entry(url) if status == OK else None, final=final, kind=kind)
 
@@ -213,8 +222,8 @@ class PackageIndex:
                        content=answer.body if answer.sent is None else answer.sent, packed=answer.packed, now=now,
                        gzipped=answer.sent is not None)
         self._keeping.append(self._start(keep))
-        self._note(url, OK, usable_until(answer.headers, now), answer.headers.get("etag"), answer.packed, answer.url,
-                   answer.headers.get("content-type", ""))
+        etag, kind = answer.headers.get("etag"), answer.headers.get("content-type", "")
+        self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page
 
     def _tell(self, more: int) -> None:
