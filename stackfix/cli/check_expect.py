@@ -54,8 +54,9 @@ def compare_with(view: View, lock: str, proof: str | None) -> Compared:
 def target_for(view: View, targets: tuple[HeldTarget, ...], lock: str) -> HeldTarget:
     """The target of the lock that the environment is. Raises BadInput where the lock is for others."""
     python = view.environment.python
-    found = [each for each in targets if each.python in {None, python.minor if python else None}
-             and each.platform in {None, python.platform if python else None}]
+    minor, platform = (python.minor, python.platform) if python else (None, None)
+    found = [each for each in targets if each.python in {None, minor} and (
+        platform is None or each.platform in {None, platform})]
     if not found:
         has = f"Python {python.minor} on {python.platform}" if python else "no Python"
         are = "; ".join(each.label for each in targets)
@@ -67,8 +68,8 @@ def target_for(view: View, targets: tuple[HeldTarget, ...], lock: str) -> HeldTa
 def proven_target(view: View, proof: Proof, path: str) -> ProvenTarget:
     """The target of a proof that the environment is. Raises BadInput where it is of others."""
     python = view.environment.python
-    here = (python.minor, python.platform) if python else None
-    found = next((each for each in proof.targets if (each.python, each.platform) == here), None)
+    found = next((each for each in proof.targets if python is not None and each.python == python.minor
+                  and python.platform in {None, each.platform}), None)
     if found is None:
         of = "; ".join(f"Python {each.python} on {each.platform}" for each in proof.targets)
         raise BadInput(path, f"proves {of or 'nothing'}, and not what the environment has",
