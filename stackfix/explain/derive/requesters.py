@@ -19,9 +19,9 @@ ELLIPSIS = re.compile(r"^(?:\.\.\.|\u2026)/?")
 def requester(fields: Fields, _: Facts) -> Fields:
     """Of `requester`: `who` (its name), and what its place and its name mean.
 
-    `build_folder` of a `build_tool` (pip, uv), `toolkit_file` in `toolkit_folder`, `conda_file` in `conda_root`,
-    `torch_file`, `module_file`. `rpath`: its DT_RPATH comes before LD_LIBRARY_PATH, `runpath`: it comes after.
-    `tag`: the Python that it is for, `abi3`: each.
+    `build_folder` of a `build_tool` (pip, uv), `conda_file` in `conda_root`, `toolkit_file`, `toolkit_folder` outside
+    of all environments, `torch_file`, `module_file`. `rpath`: its DT_RPATH comes before LD_LIBRARY_PATH, `runpath`: it
+    comes after. `tag`: the Python that it is for, `abi3`: each.
     """
     path = ELLIPSIS.sub("", fields.get("requester", "").strip("'\"`"))
     if not path:
@@ -54,7 +54,9 @@ def place_of(path: str, name: str) -> dict[str, str]:
         return {**found, "module_file": "yes"}
     if (conda := CONDA.match(path)) is not None:
         return {"conda_file": "yes", "conda_root": conda["prefix"]}
-    return {"toolkit_file": "yes", "toolkit_folder": path.rpartition("/")[0]} if FOREIGN.search(path) else {}
+    if not path.startswith("/"):
+        return {}
+    return {"toolkit_folder": path.rpartition("/")[0], **({"toolkit_file": "yes"} if FOREIGN.search(path) else {})}
 
 
 def python_of(name: str) -> dict[str, str]:
