@@ -11,6 +11,7 @@ from stackfix.resolve.candidates import Project
 from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.outside import exclusive_pairs
+from stackfix.resolve.pep508 import normalise, parse_requirement, pins_exactly
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import (
@@ -80,14 +81,23 @@ class Evidence:
         return self._limits[key]
 
     def limits_for(self, candidate: Candidate) -> tuple[Limit, ...]:
-        """What a candidate limits. Symbols of torch's default build tell nothing of the wheel of another variant."""
-        if candidate.name in FAMILY and candidate.files and candidate.files[0].torch_path is not None:
-            key = (candidate.name, f"{candidate.text} on the torch index")
-            if key not in self._limits:
-                self._limits[key] = tuple(limit for limit in limits_of(
-                    self.matrix, None, candidate.name, candidate.text) if limit.rule not in self._passed_over)
-            return self._limits[key]
-        return self.limits(candidate.name, candidate.text)
+        """What a candidate limits. Symbols of torch's default build tell nothing of the wheel of another variant.
+
+        Nor do rules that were measured on that build, of a library that the wheel itself pins exactly.
+        """
+        if candidate.name not in FAMILY or candidate.files[0].torch_path is None:
+            return self.limits(candidate.name, candidate.text)
+        key = (candidate.name, candidate.files[0].url)
+        if key not in self._limits:
+            metadata = self.metadata(candidate)
+            lines = () if isinstance(metadata, SdistNeedsBuild) else metadata.requires_dist
+            pinned = {normalise(each.name) for each in map(parse_requirement, lines)
+                      if each is not None and pins_exactly(each.specifier)}
+            self._limits[key] = tuple(
+                limit for limit in limits_of(self.matrix, None, candidate.name, candidate.text)
+                if limit.rule not in self._passed_over and limit.name not in pinned
+            )
+        return self._limits[key]
 
     def _share(self, other: Evidence) -> None:
         self.missing, self.unbuilt = other.missing, other.unbuilt

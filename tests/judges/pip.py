@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
-from tests.judges.uv import NONE, Requires, release_path
+from tests.judges.uv import NONE, Requires, on_loopback, release_path
 from tests.replay.releases import REQUIRES, stand_in
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
@@ -30,6 +30,7 @@ def dry_run(requirements: Path, scratch: Path, *, pages: Pages, python: str, pla
             requires: Requires = NONE) -> Run:
     """Verdict of pip on the file for the target. `requires`: Requires-Dist of the wheels that are given by URL."""
     entries = read_entries(requirements)
+    entries = tuple(entry for entry in entries if entry.url is None or not on_loopback(entry.url))
     shadows = {entry.name: shadow_files(entry, pages, requires) for entry in entries}
     text = requirements.read_text(encoding="utf-8")
     for entry in entries:

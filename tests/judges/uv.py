@@ -35,7 +35,9 @@ class UvJudge:
         assert program is not None, "uv is one of the judges: install it (it is in the dev extra)"
         where = ["--python-version", self.python, "--python-platform", self._platform(), "--no-build"]
         index = ["--index-url", self.index_url]
-        return run([program, *words, *where, *index], cwd=cwd, env=clean_environment(UV_CACHE_DIR=str(self.cache)))
+        # it would look for a Python of the target to download, which it does not need
+        env = clean_environment(UV_CACHE_DIR=str(self.cache), UV_PYTHON_DOWNLOADS="never")
+        return run([program, *words, *where, *index], cwd=cwd, env=env)
 
     def _platform(self) -> str:
         return f"{MACHINES[self.platform]}-manylinux_{self.glibc.replace('.', '_')}"
@@ -77,7 +79,7 @@ def loopback_urls(requirements: Path, judged: Path, requires: Requires = NONE) -
 
     `requires`: URL -> Requires-Dist of the stand-in.
     """
-    urls = [entry for entry in read_entries(requirements) if entry.url is not None]
+    urls = [entry for entry in read_entries(requirements) if entry.url is not None and not on_loopback(entry.url)]
     assets: dict[str, tuple[str, ...]] = {}
     wheels: dict[str, tuple[str, ...]] = {}
     for entry in urls:
@@ -95,6 +97,11 @@ def loopback_urls(requirements: Path, judged: Path, requires: Requires = NONE) -
                 text = text.replace(stated, digest)
         judged.write_text(text, encoding="utf-8")
         yield judged
+
+
+def on_loopback(url: str) -> bool:
+    """Whether an address leads to a server of a test already."""
+    return urlsplit(url).hostname == "127.0.0.1"
 
 
 def release_path(url: str) -> tuple[str, str]:
