@@ -109,6 +109,11 @@ class Answer:
         """The rows of one kind, without it."""
         return [row[1:] for row in self.rows if row[0] == kind]
 
+    def stats(self) -> list[os.stat_result]:
+        """What the system says now of the files that are compared by it alone."""
+        [paths] = self.of("same")
+        return list(map(os.stat, paths))
+
     def check(self) -> None:
         """Raises Changed where something is not as it was."""
         for path, digest in self.of("text"):
@@ -121,7 +126,7 @@ class Answer:
         if variables_digest(names.split(), self.asked.environ) != value:
             raise Changed
         [[signature]] = self.of("signature")
-        if signature_of([path for path, in self.of("same")]) != signature:
+        if signature_of(self.stats()) != signature:
             raise Changed
         [[stored, until]] = self.of("fresh")
         if float(stored) <= time.time() < float(until):
@@ -140,7 +145,7 @@ class Answer:
             if row[0] not in ("fresh", "signature"):
                 rows.append(row)
         rows.append(["fresh", str(now), str(min(float(row[3]) for row in rows if row[0] == "answer"))])
-        rows.append(["signature", signature_of([path for path, in self.of("same")])])
+        rows.append(["signature", signature_of(self.stats())])
         try:
             put(self.path, body_of(rows))
         except OSError:
@@ -317,9 +322,8 @@ def read_bytes(path: str) -> bytes:
         return content
 
 
-def signature_of(paths: Iterable[str]) -> str:
+def signature_of(stats: Iterable[os.stat_result]) -> str:
     """Of files as the system describes them: one that was written or replaced since has another."""
-    stats = map(os.stat, paths)
     return digest_of(repr([(one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) for one in stats]).encode())
 
 
@@ -330,6 +334,8 @@ def digest_of(content: bytes) -> str:
 
 def escaped(text: str) -> str:
     """Text without tabs and line ends."""
+    if "\\" not in text and "\t" not in text and "\n" not in text and "\r" not in text:
+        return text
     return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 

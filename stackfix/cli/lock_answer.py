@@ -77,10 +77,11 @@ def matrix_files(options: LockOptions) -> Iterator[str]:
     """The files and folders of the matrix that a stack is chosen from."""
     from stackfix.matrix.toml_files import matrix_directory
 
-    folders = {matrix_directory(), *([Path(options.matrix_directory)] if options.matrix_directory is not None else ())}
-    for folder in folders:
-        yield str(folder)
-        yield from (str(path) for path in folder.rglob("*"))
+    for folder in (str(matrix_directory()), options.matrix_directory):
+        for above, folders, files in os.walk(folder) if folder is not None else ():
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            yield above
+            yield from (f"{above}/{name}" for name in files)
 
 
 def said_rows(shown: Sequence[Shown], names: Sequence[str]) -> Iterator[Row]:
@@ -106,12 +107,12 @@ def world_rows(asked: Asked, seen: Seen, matrix: set[str], *, offline: bool) -> 
     for name in asked.folders:
         yield "folder", name, early.state_text(asked.state(name))
     program = sorted({*module_files(), *matrix})
-    for path in program:
-        refuse_new(path, seen.began)
+    stats = list(map(os.stat, program))
+    if max(max(one.st_mtime, one.st_ctime) for one in stats) >= seen.began - TICK:
+        raise Changed
     entries = sorted(answer.entry for answer in seen.answers if answer.entry is not None)
-    same = [*program, *entries]
-    yield "signature", early.signature_of(same)
-    yield from (("same", path) for path in same)
+    yield "signature", early.signature_of([*stats, *map(os.stat, entries)])
+    yield "same", *program, *entries
     for answer in seen.answers:
         yield ("answer", answer.url, answer.status, answer.until, answer.etag or "", answer.packed or "", answer.accept,
                answer.entry or "", answer.final or "", answer.kind)
@@ -131,8 +132,8 @@ def module_files() -> Iterator[str]:
     """The files of all loaded modules that do not come with Python itself."""
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
-        if path and (not path.startswith(STANDARD) or "site-packages" in path) and Path(path).is_file():
-            yield str(Path(path).absolute())
+        if path and (not path.startswith(STANDARD) or "site-packages" in path):
+            yield path if path.startswith("/") else str(Path(path).absolute())
 
 
 def file_rows(asked: Asked, name: str, outcome: Outcome, content: bytearray) -> Iterator[Row]:
