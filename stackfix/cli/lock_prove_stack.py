@@ -74,4 +74,4 @@ def planned(package: LockedPackage) -> PlannedWheel | OutsideOfProof:
         why = SECOND_STEP if package.step != 1 else SDIST if not file.is_wheel else UNHASHED
         return OutsideOfProof(name=package.name, version=package.version, why=why)
     return PlannedWheel(name=package.name, version=package.version, file=file.filename, sha256=file.sha256,
-                        url=file.url, size=file.size)
+                        url=file.url, size=file.size, requires=package.requires)
