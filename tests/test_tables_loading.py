@@ -12,6 +12,7 @@ import pytest
 
 from stackfix.abi.book import open_torch_book
 from stackfix.abi.records import BookRelease, PatchException
+from stackfix.almanac.__main__ import main
 from stackfix.almanac.manifest import read_manifest
 from stackfix.errors import BadInput
 from stackfix.inspect.records import ElfObject, SymbolNames
@@ -44,6 +45,14 @@ def test_the_file_is_small_and_of_its_manifest() -> None:
     rows = [(each.package, each.version, each.file, each.sha256) for each in read_manifest(ABI / "loading.toml")]
     assert list(book().wheels) == rows
     assert sum((ABI / name).stat().st_size for name in (FILE, "loading.toml")) < LARGEST
+
+
+def test_the_check_of_what_ships(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["loading", "--check", "--store", str(tmp_path)]) == 0
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"with 0 of {len(book().wheels)} wheels" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wheels_of_torch_are_those_of_its_book() -> None:
