@@ -133,13 +133,21 @@ def kept_pin(fields: Fields, facts: Facts) -> Fields:
     if pinned:
         found["pin"] = pinned
     if who == TORCH and has:
-        return {**found, **moved_library(library, has, fields.get("who_version"), facts)}
+        torch = fields.get("who_version") or torch_with(library, pinned, facts)
+        return {**found, **moved_library(library, has, torch, facts)}
     build = next(iter(builds_meant(has, None, facts)), None) if library == TORCH else None
     partner = companion_for(who, build, facts) if build else None
     if build and partner:
         found |= {"partner": partner, "torch_has": build.version,
                   "lock": lock_of(build, None, f"--with {who}=={partner}")}
     return found
+
+
+def torch_with(library: str, pin: str | None, facts: Facts) -> str | None:
+    """The newest release of torch (the default index's builds) that pins a library so; uv does not name its release."""
+    found = [each.version for each in linux_builds(facts)
+             if pin is not None and each.index == DEFAULT_INDEX and exact(pins_of(each).get(library, "")) == pin]
+    return max(found, key=Version, default=None)
 
 
 def moved_library(library: str, has: str, torch: str | None, facts: Facts) -> Fields:
