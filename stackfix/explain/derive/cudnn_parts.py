@@ -9,6 +9,8 @@ from stackfix.explain.derive.releases import (
     DEFAULT_INDEX,
     PLATFORM,
     build_name,
+    by_preference,
+    lock_command,
     named_build,
     numbers,
     releases,
@@ -92,6 +94,11 @@ def cudnn_askers(fields: Fields, facts: Facts) -> Fields:
     found = {"ct2_with_8": span_of(with_cudnn(rows, 8)), "ct2_with_9": span_of(nine)}
     found |= {"ct2_first_9": nine[0].first} if nine else {}
     found |= {"ct2_without": without[0].first} if without else {}
+    builds = [each for each in facts.torch for row in without[:1] if each.platform == PLATFORM
+              and each.index == DEFAULT_INDEX and each.cuda.startswith(f"{row.cuda}.")]
+    if builds:
+        lock = lock_command(by_preference(builds, fields)[0])
+        found["ct2_lock"] = f"{lock} --with 'ctranslate2>={without[0].first}'"
     eight = [each.version for each in builds_with(facts, "8") if each.index == DEFAULT_INDEX]
     found |= {"last_cudnn_8": max(eight, key=numbers)} if eight else {}
     asked = [each for each in builds_with(facts, fields.get("asks") or "0") if each.index == DEFAULT_INDEX]
