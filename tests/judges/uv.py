@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,9 +36,10 @@ class UvJudge:
         assert program is not None, "uv is one of the judges: install it (it is in the dev extra)"
         where = ["--python-version", self.python, "--python-platform", self._platform(), "--no-build"]
         index = ["--index-url", self.index_url]
-        # it would look for a Python of the target to download, which it does not need
+        # else it looks for a Python of the target, here and to download: seconds for what it does not need
+        here = ["--python", sys.executable]
         env = clean_environment(UV_CACHE_DIR=str(self.cache), UV_PYTHON_DOWNLOADS="never")
-        return run([program, *words, *where, *index], cwd=cwd, env=env)
+        return run([program, *words, *where, *here, *index], cwd=cwd, env=env)
 
     def _platform(self) -> str:
         return f"{MACHINES[self.platform]}-manylinux_{self.glibc.replace('.', '_')}"
