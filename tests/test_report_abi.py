@@ -25,7 +25,7 @@ from stackfix.abi.records import AbiFacts, Bounds, Call, Compiled, Deciding, Nea
 from stackfix.inspect.fatbin_records import CodeSet, GpuArchs
 from stackfix.report.abi import abi_lines, headline
 from stackfix.report.abi_json import abi_document
-from stackfix.report.check import Manner
+from stackfix.report.lines import Manner
 from stackfix.report.style import plain
 from tests.abi_small import compiled
 

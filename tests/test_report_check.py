@@ -20,9 +20,10 @@ from stackfix.diagnose.finding_records import (
 )
 from stackfix.inspect.environment_records import Note
 from stackfix.inspect.machine_records import Undecided
-from stackfix.report.check import Manner, at_or_above, check_lines
+from stackfix.report.check import at_or_above, check_lines
 from stackfix.report.check_json import finding_document
 from stackfix.report.json import render_json
+from stackfix.report.lines import Manner
 from stackfix.report.printable import printable, printable_json
 from stackfix.report.style import plain
 

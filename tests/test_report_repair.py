@@ -17,7 +17,7 @@ from stackfix.plan.records import (
     SetAside,
     WriteFile,
 )
-from stackfix.report.check import Manner
+from stackfix.report.lines import Manner
 from stackfix.report.repair import plan_lines
 from stackfix.report.repair_ended import (
     applied_lines,

@@ -137,7 +137,7 @@ def show(answer: Answer, common: CommonOptions) -> None:
         return
     from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
     from stackfix.report.abi import abi_lines
-    from stackfix.report.check import Manner
+    from stackfix.report.lines import Manner
 
     manner = Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, width=stdout_width())
     for line in abi_lines(answer, manner):

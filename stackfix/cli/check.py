@@ -120,7 +120,8 @@ def show(diagnosis: Diagnosis, view: View, asked: Asked, common: CommonOptions, 
         click.echo(printable_json(render_json({**document, **expected(compared)})))
         return
     from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
-    from stackfix.report.check import Manner, check_lines
+    from stackfix.report.check import check_lines
+    from stackfix.report.lines import Manner
     from stackfix.report.printable import printable
 
     place = view.environment.prefix + (f" of {root}" if root else "")

@@ -48,12 +48,12 @@ def explained(content: tuple[bytes, bool], matrix: str | None) -> tuple[Explanat
     from stackfix.cli.explain_facts import MatrixFacts
     from stackfix.explain.derive import DERIVE
     from stackfix.explain.explain import explain
-    from stackfix.explain.rules import read_rules
+    from stackfix.explain.rules_wanted import read_rules_for
     from stackfix.explain.text import read_text
 
     directory = Path(matrix) if matrix else None
-    rules = read_rules(directory)
     text = read_text(content[0], cut=content[1])
+    rules = read_rules_for(text, directory)
     return explain(text, rules, MatrixFacts(directory), DERIVE), {rule.name: rule for rule in rules}
 
 
@@ -67,8 +67,8 @@ def show(explanation: Explanation, inspected: Inspected | None, common: CommonOp
         click.echo(printable_json(render_json(explanation_document(explanation, inspected))))
         return
     from stackfix.cli.terminal import colour_wanted, stdout_style, stdout_width
-    from stackfix.report.check import Manner
     from stackfix.report.explain import explanation_lines
+    from stackfix.report.lines import Manner
 
     manner = Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, width=stdout_width())
     for line in explanation_lines(explanation, inspected, manner):

@@ -12,7 +12,7 @@ from stackfix.cli.common import CommonOptions
 from stackfix.cli.terminal import colour_wanted, stderr_style, stdout_style, stdout_width
 
 if TYPE_CHECKING:
-    from stackfix.report.check import Manner
+    from stackfix.report.lines import Manner
 
 
 def tell(text: str, common: CommonOptions) -> None:
@@ -37,13 +37,13 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def tell_manner(common: CommonOptions) -> Manner:
     """For lines on stdout."""
-    from stackfix.report.check import Manner
+    from stackfix.report.lines import Manner
 
     return Manner(style=stdout_style(), verbose=bool(common.verbose), quiet=common.quiet, width=stdout_width())
 
 
 def talk_manner(*, verbose: bool) -> Manner:
     """For lines on stderr."""
-    from stackfix.report.check import Manner
+    from stackfix.report.lines import Manner
 
     return Manner(style=stderr_style(), verbose=verbose)

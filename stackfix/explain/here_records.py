@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from stackfix.diagnose.finding_records import Finding
+if TYPE_CHECKING:
+    from stackfix.diagnose.finding_records import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,16 +20,21 @@ PART = re.compile(r"%\{([a-z_]+)\}")
 
 def read_rules(directory: Path | None = None) -> tuple[Rule, ...]:
     """All rules of a matrix, ours where none is named; heaviest first. Raises BadInput with every fault of a file."""
-    folder = (directory or matrix_directory()) / "errors"
-    try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
-    except OSError as error:
-        raise BadInput(str(folder), f"cannot be read: {error.strerror or error}") from None
-    rules = [rule for path in paths for rule in parse_file(str(path), read_file(path, EXPECTED), parse_rules)]
+    rules = [rule for path in paths_of(directory) for rule in parse_file(str(path), read_file(path, EXPECTED), parse_rules)]
     twice = {rule.name for rule in rules if sum(each.name == rule.name for each in rules) > 1}
     if twice:
+        folder = (directory or matrix_directory()) / "errors"
         raise BadInput(str(folder), f"rules of one name: {', '.join(sorted(twice))}")
     return tuple(sorted(rules, key=lambda rule: (-rule.weight, rule.name)))
+
+
+def paths_of(directory: Path | None) -> list[Path]:
+    """The files with rules of a matrix, ours where none is named. Raises BadInput."""
+    folder = (directory or matrix_directory()) / "errors"
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".toml")
+    except OSError as error:
+        raise BadInput(str(folder), f"cannot be read: {error.strerror or error}") from None
 
 
 def parse_rules(document: dict[str, object], faults: Faults) -> tuple[Rule, ...]:

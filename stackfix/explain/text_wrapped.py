@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from stackfix.abi.mangled import demangle
-
 NARROWEST, WIDEST = 40, 512     # columns of a terminal
 MOST_PIECES = 12                # of one line
 MOST_LINES = 20_000             # of a text: a log of a service has no width
@@ -83,6 +81,8 @@ def is_torn(word: str, rest: str, following: str) -> bool:
 
 def is_torn_name(word: str, whole: str, *, alone: bool) -> bool:
     """Whether `word` is no mangled name and `whole` is; or it lacks only parameters, which stand alone in a line."""
+    from stackfix.abi.mangled import demangle
+
     readable = demangle(word)
     if readable is not None and ("(" in readable or not alone):
         return False

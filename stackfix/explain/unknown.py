@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stackfix.abi.mangled import demangle
 from stackfix.explain.records import Fields
 from stackfix.explain.text_words import Words
 
@@ -48,5 +47,7 @@ def found_of(words: Words, needed: tuple[str, ...], pattern: re.Pattern[str]) ->
 
 def readable(thing: str) -> str:
     """A mangled name with what it means."""
+    from stackfix.abi.mangled import demangle
+
     meaning = demangle(thing)
     return f"{thing} ({meaning})" if meaning else thing

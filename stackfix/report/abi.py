@@ -9,7 +9,7 @@ from stackfix.abi.host import DOES_NOT_FIT, OF_NO_RELEASE, Answer, Claim
 from stackfix.abi.records import AbiFacts, Compiled, Deciding, TorchRange
 from stackfix.report.abi_calls import call_lines
 from stackfix.report.abi_fit import WIDE, axis_lines, fit_lines, named, row
-from stackfix.report.check import Manner, led
+from stackfix.report.lines import Manner, led
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
 

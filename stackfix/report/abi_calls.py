@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stackfix.abi.records import AbiFacts, Bounds, Call, Since
 from stackfix.report.abi_fit import WIDE
-from stackfix.report.check import Manner, led
+from stackfix.report.lines import Manner, led
 from stackfix.report.printable import printable
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stackfix.abi.host import DOES_NOT_FIT, FITS, Answer, Axis, Lacking
 from stackfix.abi.records import Deciding
-from stackfix.report.check import Manner, led
+from stackfix.report.lines import Manner, led
 from stackfix.report.printable import printable
 
 COLOURS = {FITS: "green", DOES_NOT_FIT: "red"}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Diagnosis, Finding, Level, Requester
 from stackfix.inspect.environment_records import Note
+from stackfix.report.lines import INDENT, Manner, led, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
-from stackfix.report.style import Style
 
 NAMES = {"driver": "driver", "cuda": "CUDA", "cudnn": "cuDNN", "torch": "torch", "extensions": "extensions",
          "environment": "environment"}
@@ -17,18 +17,6 @@ COLOURS = {"error": "red", "warning": "yellow", "note": "dim", "ok": "green", "c
 MOST = 3                # symbols and lines of evidence of one finding, and questions left open, without -v
 MOST_BLOCKS = 6         # findings in full without -v
 MOST_NOTES = 6
-INDENT = 12             # width of the column of labels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How much is said, and how."""
-
-    style: Style
-    verbose: bool = False
-    quiet: bool = False
-    fail_on: str = "error"          # of -q: what is still said
-    width: int | None = None        # of the terminal; None: no line is broken
 
 
 def check_lines(diagnosis: Diagnosis, notes: Sequence[Note], place: str, manner: Manner) -> Iterator[str]:
@@ -194,24 +182,3 @@ def sum_line(diagnosis: Diagnosis, notes: Sequence[Note], *, verbose: bool) -> s
     if notes and not verbose:
         parts.append(f"{len(notes)} remark{'s' * (len(notes) != 1)} on what was read (-v)")
     return "; ".join(parts)
-
-
-def wrapped(text: str, indent: str, manner: Manner, *, hanging: str | None = None) -> Iterator[str]:
-    """The text indented, in lines of the terminal's width; words stay whole."""
-    yield from led([(indent, "")], text, indent if hanging is None else hanging, manner)
-
-
-def led(lead: Sequence[tuple[str, str]], text: str, hanging: str, manner: Manner) -> Iterator[str]:
-    """The text behind a lead of (text, style), in lines of the terminal's width; words stay whole."""
-    plain = "".join(each for each, _ in lead)
-    shown = "".join(manner.style(each, style) if style and each else each for each, style in lead)
-    if manner.width is None:
-        yield shown + text
-        return
-    import textwrap
-
-    # a place is kept for the lead: colours have no width, and what is put before a long word would be dropped
-    first, *rest = textwrap.wrap(text, max(manner.width, 60), initial_indent="x" * len(plain),
-                                 subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False) or [plain]
-    yield shown + first[len(plain):]
-    yield from rest

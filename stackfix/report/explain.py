@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stackfix.explain.here_records import Here, Inspected
 from stackfix.explain.records import Cause, Explanation, Message
-from stackfix.report.check import INDENT, Manner, led
+from stackfix.report.lines import INDENT, Manner, led
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
 

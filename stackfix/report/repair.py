@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.plan.records import Action, Change, Install, Left, Plan, Unreached, WriteFile
-from stackfix.report.check import Manner, counted, led, title, wrapped
+from stackfix.report.check import counted, title
+from stackfix.report.lines import Manner, led, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted
 from stackfix.report.repair_records import Refusal

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stackfix.apply.records import Applied, Forgotten, Kept, Pending, Remains, Transaction, Undone, Unreadable
-from stackfix.report.check import Manner, counted, led, title
+from stackfix.report.check import counted, title
+from stackfix.report.lines import Manner, led
 from stackfix.report.printable import printable
 from stackfix.report.repair_records import Verified
 from stackfix.verify.records import Probe
