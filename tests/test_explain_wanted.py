@@ -17,7 +17,7 @@ from stackfix.explain.text import read_text
 RULES = read_rules()
 FACTS = MatrixFacts(None)
 HEAD = '[sources]\ntests = "the tests"\n\n[defaults]\nsource = "tests"\nconfidence = "certain"\n'
-RULE = '''
+RULE = """
 [[rule]]
 name = "{name}"
 kind = "some-kind"
@@ -33,7 +33,7 @@ cure = "Mend it."
 
 [[rule.example]]
 text = "broken"
-'''
+"""
 
 
 def test_the_explanation_is_that_of_all_rules() -> None:
