@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from stackfix.quick import dataclass, field
+from stackfix.quick import dataclass, field, filled, names_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,13 @@ def test_wrong_arguments_are_refused(kind: Any, plain: tuple[Any, ...], named: d
     for _ in range(2):          # the first instance is made in another way
         with pytest.raises(TypeError):
             kind(*plain, **named)
+
+
+def test_an_instance_is_filled_without_init() -> None:
+    assert names_of(Further) == ("name", "size", "parts", "secret", "noted", "more")
+    whole = Further(name="n", size=1, parts=("a",), secret="s", more="m")
+    assert filled(Further, ["n", 1, ("a",), "s", [], "m"]) == whole
+    assert names_of(int) == ()
 
 
 def test_what_the_class_defines_itself_stays() -> None:

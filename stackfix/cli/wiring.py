@@ -75,13 +75,11 @@ def decide_lock(
         from stackfix.write.files import PIP_FORMATS
 
         wheels = bool(set(formats) & set(PIP_FORMATS))
-        if wheels:
-            index.prefetch_pages(expected_projects(request.stack, directory))
         from stackfix.matrix.load import load_matrix
 
         matrix = load_matrix(directory)
         if wheels:
-            index.prefetch_pages(expected_libraries(request.stack, matrix))
+            index.prefetch_pages(expected_projects(request.stack, matrix))
         # the index answers while the rest is imported
         from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
         from stackfix.resolve.decide import decide
@@ -145,21 +143,15 @@ def tell_cache(index: PackageIndex, common: CommonOptions) -> None:
         click.echo(f"note: {index.cache.problem}: nothing is kept for the next run", err=True)
 
 
-def expected_projects(request: StackRequest, directory: Path | None) -> tuple[str, ...]:
+def expected_projects(request: StackRequest, matrix: Matrix) -> tuple[str, ...]:
     """Projects that the lock will likely hold, to be asked for first; a wrong guess costs one request."""
-    from stackfix.matrix.hints import follow
-    from stackfix.matrix.load import load_closures
+    from stackfix.matrix.hints import follow, torch_needs
     from stackfix.request.names import leading_name
 
     asked = (leading_name(requirement.text) for requirement in request.requirements)
-    return follow(dict(load_closures(directory)), ("torch", *(name for name in asked if name)))
-
-
-def expected_libraries(request: StackRequest, matrix: Matrix) -> tuple[str, ...]:
-    """Projects that the likely torch requires, NVIDIA's libraries among them; a wrong guess costs one request."""
-    from stackfix.matrix.hints import torch_needs
-
-    return torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=request.platforms)
+    hinted = follow(dict(matrix.closures), ("torch", *(name for name in asked if name)))
+    needed = torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=request.platforms)
+    return tuple(dict.fromkeys((*hinted, *needed)))
 
 
 def open_release_source(

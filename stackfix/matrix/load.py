@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stackfix.matrix.faults import Faults
 from stackfix.matrix.parsed import parsed_once
 from stackfix.matrix.records import Matrix
 from stackfix.matrix.toml_files import FILES, MAX_BYTES, Parsed, matrix_directory, parse_file, parse_toml, read_file
+
+if TYPE_CHECKING:
+    from stackfix.matrix.faults import Faults
 
 __all__ = ["FILES", "MAX_BYTES", "load_closures", "load_matrix", "matrix_directory", "parse_file", "parse_toml"]
 

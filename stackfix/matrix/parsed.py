@@ -17,7 +17,7 @@ from typing import Any
 
 from stackfix.matrix import records
 from stackfix.matrix.records import Matrix
-from stackfix.quick import names_of
+from stackfix.quick import filled, names_of
 
 _OWN = Path(__file__).resolve().parent
 KINDS = tuple(sorted(
@@ -71,11 +71,9 @@ def to_plain(value: Any) -> Any:
 def from_plain(value: Any) -> Any:
     """What `to_plain` was given."""
     if type(value) is list:
-        kind, names = _SHAPES[value[0]]
         values = [from_plain(one) if type(one) in _DEEP else one for one in value[1:]]
-        return kind(**dict(zip(names, values, strict=True)))
+        return filled(KINDS[value[0]], values)
     return tuple(map(from_plain, value)) if type(value) is tuple and value and type(value[0]) in _DEEP else value
 
 
 _DEEP = (list, tuple)       # what may hold records; the tuples of one field hold one kind of value
-_SHAPES = tuple((kind, names_of(kind)) for kind in KINDS)

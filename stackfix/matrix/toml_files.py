@@ -5,15 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from stackfix.errors import BadInput
-from stackfix.matrix.faults import Faults
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+if TYPE_CHECKING:
+    from stackfix.matrix.faults import Faults
 
 FILES = ("torch.toml", "cuda.toml", "companions.toml", "rules.toml", "flash_attn.toml", "closures.toml", "sources.toml")
 MAX_BYTES = 4 * 1024 * 1024  # the largest file is 60 kB; more than this is not ours
@@ -30,6 +27,8 @@ def matrix_directory() -> Path:
 
 def parse_file(file: str, content: bytes, parse: Callable[[dict[str, object], Faults], Parsed]) -> Parsed:
     """What `parse` makes of the content. Raises BadInput with every fault it noted."""
+    from stackfix.matrix.faults import Faults
+
     faults = Faults(file)
     rows = parse(parse_toml(file, content), faults)
     faults.raise_if_any()
@@ -38,6 +37,11 @@ def parse_file(file: str, content: bytes, parse: Callable[[dict[str, object], Fa
 
 def parse_toml(file: str, content: bytes) -> dict[str, object]:
     """The document. Raises BadInput where it is no TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -21,14 +21,21 @@ def requirements_entries(lock: TargetLock, *, step: int = 1) -> tuple[Entry, ...
 
 def package_entries(packages: tuple[LockedPackage, ...], *, step: int = 1) -> tuple[Entry, ...]:
     """The pins of one step among these packages, sorted by name."""
-    entries = (entry_of(package, packages) for package in packages if package.step == step)
+    parents: dict[str, set[str]] = {}
+    for package in packages:
+        for name in package.requires:
+            if name != package.name:
+                parents.setdefault(name, set()).add(package.name)
+    entries = (entry_of(package, parents.get(package.name, set())) for package in packages if package.step == step)
     return tuple(sorted(entries, key=lambda entry: entry.name))
 
 
-def entry_of(package: LockedPackage, packages: Iterable[LockedPackage]) -> Entry:
-    """One pin. A direct package has one file: the URL names it, so its siblings' hashes have no place."""
+def entry_of(package: LockedPackage, parents: set[str]) -> Entry:
+    """One pin, needed by these packages.
+
+    A direct package has one file: the URL names it, so its siblings' hashes have no place.
+    """
     files = package.files[:1] if package.direct else package.files
-    parents = {other.name for other in packages if package.name in other.requires and other.name != package.name}
     return Entry(
         name=package.name,
         version=None if package.direct else package.version,
