@@ -12,7 +12,7 @@ PROJECTS = {"pkg-resources": "setuptools"}      # where a module's project has a
 INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
-def module_name(fields: Fields, facts: Facts) -> Fields:    # noqa: ARG001 - all derivations are called alike
+def project_of_module(fields: Fields, facts: Facts) -> Fields:    # noqa: ARG001 - all derivations are called alike
     """`project`, which installs the `module`."""
     name = project(fields["module"].partition(".")[0])
     return {"project": PROJECTS.get(name, name)}
@@ -27,4 +27,4 @@ def shadowing_file(fields: Fields, facts: Facts) -> Fields:     # noqa: ARG001 -
     return {}
 
 
-DERIVE: Mapping[str, Derivation] = {"module-name": module_name, "shadowing-file": shadowing_file}
+DERIVE: Mapping[str, Derivation] = {"project-of-module": project_of_module, "shadowing-file": shadowing_file}

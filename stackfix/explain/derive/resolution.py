@@ -34,13 +34,14 @@ def torch_release(fields: Fields, facts: Facts) -> Fields:
 
     `torch_version`; `torch_path`, the path of the torch index that has this build; `plain`, the release of the default
     index that is the same CUDA's; `variants`, the CUDAs of that release; `pythons`; `lock`; `no_release` and
-    `torch_near` where no row of the matrix has this release.
+    `torch_near` where no row of the matrix has this release. Without a version: `newest`, of any.
     """
     match = REQUIREMENT.match(fields.get("requirement", "").strip())
-    version = match["version"] if match and project(match["name"]) == TORCH else None
-    if version is None:
+    if match is None or project(match["name"]) != TORCH:
         return {}
-    python = fields.get("python")
+    version, python = match["version"], fields.get("python")
+    if version is None:
+        return newest_torch(python, facts)
     builds = builds_meant(version.partition("+")[0], None, facts)
     if not builds:
         near = nearest(releases(linux_builds(facts)), release_of(version))
@@ -59,6 +60,14 @@ def torch_release(fields: Fields, facts: Facts) -> Fields:
         return {**found, "no_variant": cuda}
     return {**found, "asked_cuda": cuda,
             **({"plain": own.version} if own.index == DEFAULT_INDEX else {"torch_path": own.index})}
+
+
+def newest_torch(python: str | None, facts: Facts) -> Fields:
+    """`newest` release of torch and its `pythons`; the `lock` is of the newest that has this Python, if it is known."""
+    builds = sorted((each for each in linux_builds(facts) if each.index == DEFAULT_INDEX),
+                    key=lambda each: Version(each.version), reverse=True)
+    fitting = next((each for each in builds if python in each.pythons), builds[0])
+    return {"newest": builds[0].version, "pythons": first_and_last(builds[0].pythons), "lock": lock_of(fitting, python)}
 
 
 def first_and_last(pythons: tuple[str, ...]) -> str:
