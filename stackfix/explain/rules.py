@@ -20,7 +20,8 @@ PART = re.compile(r"%\{([a-z_]+)\}")
 
 def read_rules(directory: Path | None = None) -> tuple[Rule, ...]:
     """All rules of a matrix, ours where none is named; heaviest first. Raises BadInput with every fault of a file."""
-    rules = [rule for path in paths_of(directory) for rule in parse_file(str(path), read_file(path, EXPECTED), parse_rules)]
+    contents = [(str(path), read_file(path, EXPECTED)) for path in paths_of(directory)]
+    rules = [rule for file, content in contents for rule in parse_file(file, content, parse_rules)]
     twice = {rule.name for rule in rules if sum(each.name == rule.name for each in rules) > 1}
     if twice:
         folder = (directory or matrix_directory()) / "errors"
