@@ -1,25 +1,32 @@
-"""What the almanac's and the matrix's files say, read here by a few lines of their own: the judge of what is derived."""
+"""What the files of almanac and matrix say, read here by a few lines of their own: the judge of what is derived."""
 
 from __future__ import annotations
 
 import re
-import tomllib
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 MATRICES = Path(__file__).resolve().parent.parent / "matrices"
 
 
 @cache
 def toml(name: str) -> dict[str, Any]:
-    return tomllib.loads((MATRICES / name).read_text(encoding="utf-8"))
+    document: dict[str, Any] = tomllib.loads((MATRICES / name).read_text(encoding="utf-8"))
+    return document
 
 
 @cache
 def read_versions(package: str) -> tuple[str, ...]:
     """Releases of a wheel that were read, oldest first."""
-    rows = (line.split("\t") for line in (MATRICES / "abi/nvidia/packages.tsv").read_text(encoding="utf-8").splitlines())
+    lines = (MATRICES / "abi/nvidia/packages.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
     return tuple(row[1] for row in rows if row[0] == package and row[2] != "unread")
 
 
