@@ -20,13 +20,13 @@ from stackfix.matrix.toml_files import matrix_directory, parse_toml
 
 RULES, FACTS = read_rules(), MatrixFacts(None)
 RULE_OF = {     # number -> the rule that explains it
-    34: "stub-driver", 35: "driver-insufficient", 36: "call-requires-newer-driver", 46: "devices-busy",
-    98: "kernel-image-invalid", 100: "no-device", 101: "device-ordinal", 200: "kernel-image-invalid",
-    209: "no-kernel-image", 218: "kernel-image-invalid", 221: "jit-compiler-missing", 222: "ptx-too-new",
-    223: "jit-compiler-missing", 227: "call-requires-newer-driver", 300: "kernel-image-invalid",
-    303: "shared-object-303", 304: "operating-system-call", 802: "system-not-ready", 803: "driver-mismatch",
-    804: "compat-library", 805: "mps", 806: "mps", 807: "mps", 808: "mps", 809: "mps", 810: "mps",
-    999: "cuda-unknown-error",
+    3: "driver-not-initialised", 34: "stub-driver", 35: "driver-insufficient", 36: "call-requires-newer-driver",
+    46: "devices-busy", 98: "kernel-image-invalid", 100: "no-device", 101: "device-ordinal",
+    200: "kernel-image-invalid", 209: "no-kernel-image", 218: "kernel-image-invalid", 221: "jit-compiler-missing",
+    222: "ptx-too-new", 223: "jit-compiler-missing", 227: "call-requires-newer-driver", 300: "kernel-image-invalid",
+    303: "shared-object-303", 304: "operating-system-call", 500: "named-symbol", 802: "system-not-ready",
+    803: "driver-mismatch", 804: "compat-library", 805: "mps", 806: "mps", 807: "mps", 808: "mps", 809: "mps",
+    810: "mps", 999: "cuda-unknown-error",
 }
 NOT_OURS = (1, 2, 700, 701, 710, 716, 719, 720)     # of programs and of memory
 TOO_SHORT = {303, 999}      # their words, "unknown error" and the like, stand in errors of anybody

@@ -71,6 +71,16 @@ def floors(_fields: Fields, facts: Facts) -> Fields:
     return {"floors": "; ".join(f"CUDA {row.cuda_major} needs driver {row.floor} or newer" for row in rows)}
 
 
+def image_driver(fields: Fields, facts: Facts) -> Fields:
+    """The driver that came with the CUDA of an image, `image_cuda`, and the oldest one of that CUDA major."""
+    cuda = fields.get("image_cuda", "")
+    shipped = [row.driver for row in facts.matrix.toolkit_drivers if row.cuda == cuda]
+    floor = next((row.floor for row in facts.matrix.driver_families if numbers(cuda)[:1] == (row.cuda_major,)), None)
+    if not shipped or floor is None:
+        return {}
+    return {"image_driver": min(shipped, key=numbers), "image_floor": floor, "image_major": str(major_of(cuda))}
+
+
 def cpu_lock(fields: Fields, facts: Facts) -> Fields:
     """`cpu_lock`, the lock of a CPU build: of the release that the text names, else of the newest."""
     builds = [each for each in facts.torch if each.platform == PLATFORM and each.cuda == CPU]
@@ -88,5 +98,5 @@ def ptx_pair(fields: Fields, facts: Facts) -> Fields:
 
 DERIVE: Mapping[str, Derivation] = {
     "found-cuda": found_cuda, "driver-of-cuda": driver_of_cuda, "torch-for-driver": torch_for_driver,
-    "floors": floors, "cpu-lock": cpu_lock, "ptx-pair": ptx_pair,
+    "floors": floors, "cpu-lock": cpu_lock, "image-driver": image_driver, "ptx-pair": ptx_pair,
 }
