@@ -29,7 +29,9 @@ def notes_of(target: ProvenTarget) -> Iterator[str]:
     for each in target.outside:
         yield f"{each.name} {each.version} is not in the proof: it {each.why}"
     for tried in target.environments:
-        if tried.name != CLEAN and tried.verdict == FAILS:
+        if tried.name == CLEAN:
+            yield from (f"it loads, and yet: {each}" for each in tried.beware)
+        elif tried.verdict == FAILS:
             yield fails_text(tried)
 
 

@@ -124,6 +124,7 @@ class Tried:
     why: str | None                 # of "not-tried" and "cannot-tell"
     taken: tuple[Resolved, ...]     # what is resolved otherwise than in the clean environment
     troubles: tuple[Trouble, ...]
+    beware: tuple[str, ...]         # what loads and does not go together: two majors of one library in a process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from stackfix.prove.proof_records import (
 from stackfix.prove.records import NotFetched, PlannedWheel, TableSource, WheelTables
 from stackfix.prove.simulate import Knowledge, Met, Stack
 from stackfix.prove.surroundings import Laid
-from stackfix.prove.trouble import clean, troubles_of
+from stackfix.prove.trouble import beware_of, clean, troubles_of
 from stackfix.resolve.records import Target
 
 CLEAN_TITLE = "nothing in the way"
@@ -106,7 +106,8 @@ class Prover:
         """The clean environment."""
         verdict = self.verdict(self.rulings)
         return Tried(name=CLEAN, title=CLEAN_TITLE, holds=(), variables=(), verdict=verdict, taken=(),
-                     why=self.why(verdict), troubles=troubles_of(self.view, self.broken, self.short))
+                     why=self.why(verdict), troubles=troubles_of(self.view, self.broken, self.short),
+                     beware=beware_of(self.view, self.short))
 
     def tried(self, laid: Laid) -> Tried:
         """One of the others."""
@@ -118,6 +119,7 @@ class Prover:
         verdict = self.verdict(found)
         broken = tuple(each.fault for each in found if each.kind == BREAKS)
         return replace(tried_of(laid, verdict, why=self.why(verdict)), troubles=troubles_of(view, broken, short),
+                       beware=beware_of(view, short),
                        taken=tuple(taken_otherwise(self.facts, facts_of(view, short))))
 
     def verdict(self, found: Sequence[Ruling]) -> str:
@@ -137,7 +139,7 @@ class Prover:
 
 def tried_of(laid: Laid, verdict: str, *, why: str | None) -> Tried:
     return Tried(name=laid.row.name, title=laid.row.title, holds=laid.holds, variables=laid.variables,
-                 verdict=verdict, why=why, taken=(), troubles=())
+                 verdict=verdict, why=why, taken=(), troubles=(), beware=())
 
 
 def is_serious(ruling: Ruling) -> bool:

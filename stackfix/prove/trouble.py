@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from stackfix.diagnose.abi import check_extensions
+from stackfix.diagnose.families import find_two_families
+from stackfix.diagnose.families_origin import find_mixed_origins
 from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.faults_text import counted, lacks, seen_error, who_needs
 from stackfix.diagnose.finding_records import Finding
@@ -31,6 +33,12 @@ def troubles_of(view: View, faults: Sequence[Fault], short: Short) -> tuple[Trou
         return ()
     findings = [each for check in CHECKS for each in check(view) if isinstance(each, Finding)]
     return tuple(trouble_of(view, each, finding_of(each, findings), short) for each in faults)
+
+
+def beware_of(view: View, short: Short) -> tuple[str, ...]:
+    """Parts that load and do not go together: two majors of one library in a process, one library of two releases."""
+    found = (*find_two_families(view), *find_mixed_origins(view))
+    return tuple(dict.fromkeys(clean(each.summary, short) for each in found if each.severity != "note"))
 
 
 def finding_of(fault: Fault, findings: Iterable[Finding]) -> Finding | None:

@@ -40,7 +40,8 @@ def target_document(target: ProvenTarget) -> dict[str, Any]:
         "outside": [{"name": each.name, "version": each.version, "why": each.why} for each in target.outside],
         "unknown": list(target.unknown),
         "environments": [{"name": each.name, "title": each.title, "holds": list(each.holds), "verdict": each.verdict,
-                          "why": each.why, "troubles": [trouble_document(one) for one in each.troubles]}
+                          "why": each.why, "troubles": [trouble_document(one) for one in each.troubles],
+                          "beware": list(each.beware)}
                          for each in target.environments],
     }
 
