@@ -200,4 +200,12 @@ def torch_row(fields: Fields, facts: Facts) -> Fields:
     return {**found, "row": " ".join(words)}
 
 
-DERIVE: Mapping[str, Derivation] = {"extension": extension, "torch-row": torch_row}
+def compiled_module(fields: Fields, _: Facts) -> Fields:
+    """`requester` of the Python name of a `module` that is compiled: "vllm/_C.so" of "vllm._C"."""
+    module = fields.get("module", "")
+    return {"requester": f"{module.replace('.', '/')}.so"} if module else {}
+
+
+DERIVE: Mapping[str, Derivation] = {
+    "extension": extension, "torch-row": torch_row, "compiled-module": compiled_module,
+}
