@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from stackfix.abi.book_format import HINT, MOST_LIBRARIES, MOST_RELEASES, PROLOGUE, digest_of, key_hash, read_sections
 from stackfix.abi.book_patches import parse_patches
-from stackfix.abi.mangled import neutral
 from stackfix.abi.records import BookRelease, PatchException
 from stackfix.errors import BadInput
 from stackfix.matrix.toml_files import matrix_directory, read_file
@@ -102,6 +101,8 @@ class MappedTorchBook:
 
     def _pair(self, name: str) -> int | None:
         """Which masks a name has; None where no release exports it."""
+        from stackfix.abi.mangled import neutral    # a parser, which most locks need not load
+
         wanted = key_hash(neutral(name))
         place = bisect_left(self._hashes, wanted)
         if place == len(self._hashes) or self._hashes[place] != wanted:

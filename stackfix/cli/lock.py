@@ -161,11 +161,11 @@ def shown_lines(outcomes: list[Outcome], common: CommonOptions) -> Iterator[Show
 
 def outcome_lines(outcome: Outcome, common: CommonOptions) -> Iterator[str]:
     """What is said on stderr of one outcome."""
+    if common.quiet:
+        return
     from stackfix.cli.terminal import stderr_style
     from stackfix.report.console import lock_lines
 
-    if common.quiet:
-        return
     yield from lock_lines(outcome.lock, stderr_style())
     if outcome.proof is not None:
         from stackfix.report.proof import proof_lines

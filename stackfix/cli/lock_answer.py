@@ -51,7 +51,9 @@ class Keeping:
     ) -> None:
         """Keeps the answer where it can be given again. Never raises for what cannot be written."""
         asked = self._asked
-        if asked is None or not can_be_kept(stacks, common) or Path(asked.cache) != common.cache_dir:
+        if asked is None or any(outcome.proof is not None for outcome in outcomes):
+            return      # a proof rests on the tables of wheels as well
+        if not can_be_kept(stacks, common) or Path(asked.cache) != common.cache_dir:
             return
         try:
             content = bytearray()

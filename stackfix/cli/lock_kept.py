@@ -55,13 +55,14 @@ def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> K
 
 def existing_pins(options: LockOptions, directory: Path) -> Kept:
     """All pins of the files that are there; those of channels only where a conda lockfile is asked for."""
-    from stackfix.write.conda_read import read_kept_conda
     from stackfix.write.files import CONDA_FORMATS, check_formats
     from stackfix.write.read import read_kept_pins
 
     pip = read_kept_pins(directory, options.name)
     if not set(check_formats(options.formats)) & set(CONDA_FORMATS):
         return Kept(pip=pip)
+    from stackfix.write.conda_read import read_kept_conda
+
     conda, beside = read_kept_conda(directory, options.name)
     return Kept(pip=pip or beside, conda=conda)
 

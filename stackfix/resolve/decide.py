@@ -8,7 +8,6 @@ from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.assemble import assemble
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.explain import refuse
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.notes import notes_of
 from stackfix.resolve.prefetch import Prefetch
@@ -40,6 +39,8 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     while True:
         outcome = solver(evidence, flash, question)
         if isinstance(outcome, Failure):
+            from stackfix.resolve.explain import refuse     # most locks have nothing to explain
+
             raise refuse(evidence, flash, outcome, command, solver)
         finished = with_hashes(outcome, flash)
         if finished is not None:
