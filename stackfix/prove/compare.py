@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from packaging.version import InvalidVersion, Version
 
 from stackfix.diagnose.situation import View
 from stackfix.inspect.records import ElfObject, FileAt
 from stackfix.prove.compare_records import Deviation, Expected
-from stackfix.prove.facts import Short, facts_of
+from stackfix.prove.facts import Short, answers, facts_of
 from stackfix.prove.proof_records import ProvenFile, ProvenImport, ProvenTarget, Resolved
 
 
@@ -97,34 +97,19 @@ def of_imports(view: View, proof: ProvenTarget) -> Iterator[Deviation]:
     short = Short(view, system_names(proof))
     here = facts_of(view, short)
     yield from fewer_imports(here, proof.imports)
-    taken = winners(here)
-    told = set[tuple[str, str]]()
-    for each in sorted({resolved for one in proof.imports for resolved in one.resolved}):
-        key = each.requester, each.name
-        found = taken.get(key)
-        if found is None or key in told or is_same(each, found, proof):
-            continue
-        told.add(key)
-        yield Deviation(kind="resolution", what=asks(each), expected=each.winner, found=found.winner, how=found.how)
+    proven, system, told = answers(proof.imports), system_names(proof), set[Resolved]()
+    for one in here:
+        for each in one.resolved:
+            winners = proven.get((one.project, one.phase, each.requester, each.name), {each.winner})
+            if each.winner not in winners and not winners & system and each not in told:
+                told.add(each)
+                yield Deviation(kind="resolution", what=asks(each), expected=" or ".join(sorted(winners)),
+                                found=each.winner, how=each.how)
 
 
 def system_names(proof: ProvenTarget) -> frozenset[str]:
-    """Libraries of the system, which a proof tells by their sonames."""
-    return frozenset(each.library for each in proof.assumed)
-
-
-def winners(imports: Sequence[ProvenImport]) -> Mapping[tuple[str, str], Resolved]:
-    """The first answer to each question."""
-    found: dict[tuple[str, str], Resolved] = {}
-    for one in imports:
-        for each in one.resolved:
-            found.setdefault((each.requester, each.name), each)
-    return found
-
-
-def is_same(proven: Resolved, found: Resolved, proof: ProvenTarget) -> bool:
-    """Whether the file is the proven one. A library of the system may lie anywhere."""
-    return found.winner == proven.winner or proven.winner in system_names(proof) or proven.winner == "python"
+    """Libraries of the system, which a proof tells by their sonames and which may lie anywhere; and Python."""
+    return frozenset((*(each.library for each in proof.assumed), "python"))
 
 
 def asks(resolved: Resolved) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stackfix.diagnose.records import LoadedObject
@@ -42,6 +42,15 @@ def files_of(view: View, short: Short) -> Iterator[ProvenFile]:
              if view.is_own((each := opening.outcome.attempted.objects[number]).real_path)}
     for each in sorted(found.values(), key=short):
         yield ProvenFile(path=short(each), size=each.elf.size, build_id=each.elf.build_id)
+
+
+def answers(imports: Iterable[ProvenImport]) -> Mapping[tuple[str, str, str, str], set[str]]:
+    """The files by (project, phase, requester, name): one name may lead elsewhere in another of a project's modules."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    for one in imports:
+        for each in one.resolved:
+            found.setdefault((one.project, one.phase, each.requester, each.name), set()).add(each.winner)
+    return found
 
 
 class Short:

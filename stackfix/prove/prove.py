@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stackfix.diagnose.faults_records import Fault
 from stackfix.prove.assumed import assumptions
-from stackfix.prove.facts import Short, facts_of, files_of
+from stackfix.prove.facts import Short, answers, facts_of, files_of
 from stackfix.prove.judge import BREAKS, UNTOLD, Ruling, rulings
 from stackfix.prove.proof_records import (
     CANNOT_TELL,
@@ -159,12 +159,12 @@ def verdicts(found: Sequence[Ruling]) -> Mapping[tuple[str, str], str]:
 
 
 def taken_otherwise(before: Sequence[ProvenImport], after: Sequence[ProvenImport]) -> Iterator[Resolved]:
-    """Names that another file is taken for, each once."""
-    known = {(each.requester, each.name): each.winner for one in before for each in one.resolved}
-    seen = dict.fromkeys(each for one in after for each in one.resolved)
-    for each in sorted(seen):
-        if known.get((each.requester, each.name), each.winner) != each.winner:
-            yield each
+    """Names that another file is taken for in the same import, each once."""
+    known = answers(before)
+    found = dict.fromkeys(each for one in after for each in one.resolved
+                          if each.winner not in known.get((one.project, one.phase, each.requester, each.name),
+                                                          {each.winner}))
+    yield from sorted(found)
 
 
 __all__ = ["Met", "Prover", "Subject"]
