@@ -79,14 +79,14 @@ def requested(pair: Pair) -> Iterator[Departure]:
         asked = _askers(pair.pip, package)
         if not asked or name in {"torch", "flash-attn"}:
             continue
-        found = pair.conda.versions.get(name)
+        found, version = pair.conda.versions.get(name), pair.pip.versions[name]
         if found is None:
-            yield pair.breaks(name, package.version, None, f"asked for by {', '.join(asked)}, and no package brings it")
-        elif differ(package.version, found) and name in pair.conda.packages:
-            yield pair.breaks(name, package.version, found, "pip brings it on both sides, at two releases")
-        elif differ(package.version, found):
-            reason, source = pair.why_not(name, package.version)
-            yield pair.told(name, package.version, found, reason, source)
+            yield pair.breaks(name, version, None, f"asked for by {', '.join(asked)}, and no package brings it")
+        elif differ(version, found) and name in pair.conda.packages:
+            yield pair.breaks(name, version, found, "pip brings it on both sides, at two releases")
+        elif differ(version, found):
+            reason, source = pair.why_not(name, version)
+            yield pair.told(name, version, found, reason, source)
 
 
 def twice(pair: Pair) -> Iterator[Departure]:

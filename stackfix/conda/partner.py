@@ -130,7 +130,7 @@ class CondaPartner:
             channels=self._side.solves(solved.question.request).channels,
             flash_attn=version if version is not None or chosen is None else str(chosen.version),
             cuda=solved.stack.builds[target.platform].cuda,
-            pip_versions={name: str(one.version) for name, one in solved.closures[target].chosen.items()},
+            pip_versions={name: one.version.public for name, one in solved.closures[target].chosen.items()},
         )
 
     def _choices(self, scene: Scene, solved: Solved) -> tuple[Choice, ...]:

@@ -99,7 +99,7 @@ def _provided(conda: CondaTarget, book: NameBook, cuda: str) -> dict[str, Provid
 
 def _versions(packages: Mapping[str, LockedPackage], provided: Mapping[str, Provided]) -> dict[str, str]:
     found = {project: one.version or one.record.version for project, one in provided.items()}
-    return {**found, **{name: package.version for name, package in packages.items()}}
+    return {**found, **{name: _public(package.version) for name, package in packages.items()}}
 
 
 def _public(version: str) -> str:

@@ -117,15 +117,15 @@ def _where(build: TorchBuild) -> str:
     return f"in the channel {build.index.rpartition('/')[2]}"
 
 
-def _index_words(build: TorchBuild) -> str:
+def index_words(build: TorchBuild | None) -> str:
     """`index`, or `torch index (cu118)`."""
-    path = torch_path(build)
+    path = torch_path(build) if build is not None else None
     return "index" if path is None else f"torch index ({path})"
 
 
-def _page_words(evidence: Evidence, build: TorchBuild) -> str:
+def page_words(evidence: Evidence, build: TorchBuild | None) -> str:
     """Where it was looked for."""
-    path, wheels = torch_path(build), evidence.torch_wheels
+    path, wheels = torch_path(build) if build is not None else None, evidence.torch_wheels
     if path is None or wheels is None:
         return "index page of torch"
     return f"page of torch on the torch index ({path})" if wheels.away is None else (
@@ -185,8 +185,8 @@ def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: 
     asks = (*question.python_ask(target.python), *question.platform_ask(target.platform), *question.file_asks())
     listed = {public(version) for version in project.versions}
     exclusion = project.exclusion(stack.version) if stack.version in listed else None
-    says = exclusion.reason if exclusion is not None else f"is in the matrix, but not on the {_index_words(build)}"
-    yield Reason(kind="index", asks=asks, says=says, source=_page_words(evidence, build))
+    says = exclusion.reason if exclusion is not None else f"is in the matrix, but not on the {index_words(build)}"
+    yield Reason(kind="index", asks=asks, says=says, source=page_words(evidence, build))
     if target.python not in build.pythons and build.pythons:
         says = f"is released for Python {build.pythons[0]} to {build.pythons[-1]}"
         yield Reason(kind="matrix", asks=asks, says=says, source=build.source, rows=(build,))

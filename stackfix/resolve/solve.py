@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from packaging.specifiers import SpecifierSet
 
 from stackfix.quick import dataclass
-from stackfix.resolve.against import Reason, reasons_against, torch_reasons
+from stackfix.resolve.against import Reason, index_words, page_words, reasons_against, torch_reasons
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure, solve_closure
 from stackfix.resolve.evidence import Evidence
@@ -20,6 +20,7 @@ from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
 from stackfix.resolve.stack import Stack, pythons_to_try, stacks
+from stackfix.resolve.torch_family import torch_path
 
 if TYPE_CHECKING:
     from stackfix.conda.records import CondaTarget
@@ -132,10 +133,13 @@ def _try_stack(
     if last is not None:
         return last
     platforms = ", ".join(question.request.platforms)
-    says = f"has no wheel on the index for {platforms}"
+    build = next((each for each in stack.builds.values() if torch_path(each) is not None), None)
+    says = f"has no wheel on the {index_words(build)} for {platforms}"
+    if build is not None and question.request.exclude_newer is not None:
+        says += " that is known to be uploaded before the --exclude-newer date: the torch index states none"
     asks = tuple(asked for platform in question.request.platforms for asked in question.platform_ask(platform))
     return Refusal(stack=stack, reasons=(
-        Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source="index page of torch"),
+        Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source=page_words(evidence, build)),
     ))
 
 

@@ -118,12 +118,14 @@ class LoopbackTorchIndex:
             return Answer(status=404)
         if request.path.endswith("/") and len(parts) == 3:
             return self._page(parts[1], parts[2])
-        row = self._row(parts[1] if len(parts) == 3 else "", parts[-1].removesuffix(".metadata"))
-        if row is None:
+        file = parts[-1].removesuffix(".metadata")
+        row = self._row(parts[1] if len(parts) == 3 else "", file)
+        if row is None and file not in self.metadata:
             return Answer(status=404)
         if parts[-1].endswith(".metadata"):
-            return Answer(headers=(("Content-Type", "binary/octet-stream"),), body=self.metadata_of(row).encode())
-        return self._bytes(request, self.wheel(row))
+            text = self.metadata[file] if row is None else self.metadata_of(row)
+            return Answer(headers=(("Content-Type", "binary/octet-stream"),), body=text.encode())
+        return Answer(status=404) if row is None else self._bytes(request, self.wheel(row))
 
     def served(self, path: str, project: str) -> list[Row]:
         """The rows of a page: the path's own, and of what lies above all paths what the path has not by itself."""
