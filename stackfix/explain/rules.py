@@ -13,7 +13,7 @@ from stackfix.matrix.rows import Origins, Row
 from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 
 EXPECTED = ("errors/<area>.toml",)
-MOST_LINES = 40         # of one message
+MOST_LINES = 120        # of one message
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 PART = re.compile(r"%\{([a-z_]+)\}")
 

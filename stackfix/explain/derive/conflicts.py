@@ -99,7 +99,8 @@ def nearest(versions: Iterable[str], release: Version | None) -> str:
 def companion_side(first: Statement, second: Statement, facts: Facts) -> Fields:
     """The companion release for the torch that is asked for, and the torch for the companion that is."""
     for one, other in ((first, second), (second, first)):
-        torch, own = exact(other.spec), exact(one.spec)
+        own = exact(one.spec)
+        torch = exact(other.spec) or newest_partner(one.who, other.spec, facts)
         meant = builds_meant(torch, None, facts)
         if torch is None or not meant or all(each.package != one.who for each in facts.companions):
             continue
@@ -109,6 +110,12 @@ def companion_side(first: Statement, second: Statement, facts: Facts) -> Fields:
             found |= {"companion_release": partner, "lock": lock_of(meant[0], None, f"--with {one.who}=={partner}")}
         return {**found, **({"torch_of_it": own} if own and builds_meant(own, None, facts) else {})}
     return {}
+
+
+def newest_partner(package: str, spec: str, facts: Facts) -> str | None:
+    """The newest torch that a release of a companion requires exactly, of those that a specifier admits."""
+    pinned = (exact(each.torch or "") for each in facts.companions if each.package == package)
+    return max((torch for torch in pinned if torch and admits(spec, torch)), key=Version, default=None)
 
 
 def companion_for(package: str, build: TorchBuild, facts: Facts) -> str | None:
