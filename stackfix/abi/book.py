@@ -101,7 +101,7 @@ class MappedTorchBook:
 
     def _pair(self, name: str) -> int | None:
         """Which masks a name has; None where no release exports it."""
-        from stackfix.abi.mangled import neutral    # a parser, which most locks need not load
+        from stackfix.abi.mangled import neutral  # a parser, which most locks need not load
 
         wanted = key_hash(neutral(name))
         place = bisect_left(self._hashes, wanted)

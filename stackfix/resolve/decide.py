@@ -39,7 +39,7 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     while True:
         outcome = solver(evidence, flash, question)
         if isinstance(outcome, Failure):
-            from stackfix.resolve.explain import refuse     # most locks have nothing to explain
+            from stackfix.resolve.explain import refuse  # most locks have nothing to explain
 
             raise refuse(evidence, flash, outcome, command, solver)
         finished = with_hashes(outcome, flash)
