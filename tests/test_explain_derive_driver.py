@@ -148,7 +148,8 @@ def test_no_rule_states_a_release_by_itself(area: str) -> None:
 
 @pytest.mark.parametrize("number", RULE_OF)
 @pytest.mark.parametrize("line", [
-    "curl: custom error {}: could not resolve host", "cuda step 12 loss 0.25 code {}", "exit code {} of the current job",
+    "curl: custom error {}: could not resolve host", "cuda step 12 loss 0.25 code {}",
+    "exit code {} of the current job",
     "error {} in cursor, table gpu_jobs", "CUDA 12.4: {} kernels, no error",
 ])
 def test_numbers_beside_other_words_are_not_claimed(number: int, line: str) -> None:
