@@ -35,9 +35,10 @@ def linux_builds(facts: Facts) -> tuple[TorchBuild, ...]:
 def builds_named(fields: Fields, facts: Facts) -> tuple[TorchBuild, ...]:
     """Builds of the torch that a text names: of its CUDA where it says one; else those of the default index first."""
     torch, cuda = fields.get("torch"), fields.get("cuda")
-    if torch is None:
+    if not torch:
         return ()
-    same = [each for each in linux_builds(facts) if key_of(each.version) == key_of(torch)]
+    whole = torch.count(".") > 1        # "2.3" is the newest of its patches
+    same = [each for each in linux_builds(facts) if whole and key_of(each.version) == key_of(torch)]
     same = same or [each for each in newest_first(linux_builds(facts)) if each.version.startswith(f"{torch}.")]
     return tuple(sorted((each for each in same if cuda in {None, each.cuda}), key=lambda each: each.index != "default"))
 
