@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -48,7 +49,8 @@ class Proving:
             except NoConsistentStack as error:
                 if failed is None:
                     raise
-                nearest = tuple(each for each in error.nearest if not any(one.text in each.change for one in bounds))
+                nearest = tuple(replace(each, command=f"{each.command} --prove") for each in error.nearest
+                                if not any(one.text in each.change for one in bounds))
                 raise refusal(failed, nearest) from None
             proof = self.prove(lock)
             failed = next((each for each in proof.targets if each.verdict == FAILS), None)

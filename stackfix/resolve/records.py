@@ -91,7 +91,8 @@ class Asked:
 class Cause:
     """One link of the chain that makes a request impossible. Without any one of them it would be possible."""
 
-    kind: str                       # "asked", "matrix" (row, rule), "index" (metadata of a file), "channel" (record)
+    kind: str                       # "asked", "matrix" (row, rule), "index" (metadata of a file), "channel" (record),
+    #                                 "symbols" (what a proof did not find)
     text: str                       # plain words
     source: str                     # the option, the row's source, or "metadata of torch-2.3.1-….whl"
     asked: Asked | None = None      # for kind "asked"
