@@ -174,3 +174,10 @@ def test_an_extension_is_suspected_where_torch_has_the_code() -> None:
 ])
 def test_what_is_no_matter_of_the_stack_is_not_claimed(text: str) -> None:
     assert causes(text) == ""
+
+
+def test_the_lock_for_a_gpu_is_one_that_the_driver_runs() -> None:
+    fields = {"arch": "sm_75", "torch": "2.11.0", "cuda": "13.0"}
+    assert "--cuda 13.0" in torch_for_gpu(fields, FACTS)["lock"]
+    with_driver = torch_for_gpu({**fields, "driver": "535.183.01"}, FACTS)["lock"]
+    assert re.search(r"--torch 2\.11\.0 --cuda 12\.\d --driver 535\.183\.01 --gpu-arch sm_75", with_driver)

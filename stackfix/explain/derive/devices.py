@@ -17,7 +17,7 @@ from stackfix.explain.derive.releases import (
     public,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.hardware import gpu_capability, gpu_runs
+from stackfix.matrix.hardware import driver_supports, gpu_capability, gpu_runs
 from stackfix.matrix.records import TorchBuild
 
 AMPERE = (8, 0)     # flash-attn 2's floor
@@ -76,7 +76,10 @@ def torch_for_gpu(fields: Fields, facts: Facts) -> Fields:
         if builds:
             found |= {f"oldest_{name}": build_name(min(builds, key=order)),
                       f"newest_{name}": build_name(max(builds, key=order))}
-    return {**found, "lock": lock_command(by_preference([*own, *fitting], fields)[0], arch=arch)}
+    driver = fields.get("driver")
+    served = [each for each in [*own, *fitting] if driver is None or driver_supports(facts.matrix, driver, each.cuda)]
+    best = by_preference(served or fitting, fields)[0]
+    return {**found, "lock": lock_command(best, arch=arch, driver=driver if served else None)}
 
 
 def code_of(build: TorchBuild, facts: Facts) -> tuple[tuple[str, ...], str]:
