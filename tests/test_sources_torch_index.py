@@ -17,7 +17,7 @@ from stackfix.sources.errors import (
     RequestFailed,
 )
 from stackfix.sources.page import parse_page
-from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.records import Answered, CoreMetadata, IndexFile
 from stackfix.sources.torch_index import TorchHashDisagreement, TorchIndex, check_base
 from stackfix.sources.torch_index_page import LivePage
 
@@ -63,6 +63,9 @@ class Client:
             raise self.metadata_fault
         return CoreMetadata(name=file.project, version=file.version, requires_dist=(f"read-from=={file.url}",),
                             requires_python=None, provides_extra=(), basis="advertised")
+
+    def answers(self) -> tuple[Answered, ...]:
+        return ()
 
     def close(self) -> None:
         self.asked.append("closed")

@@ -98,6 +98,7 @@ def decide_lock(
     common.seen.answered(index.answers())
     common.seen.indexes = tuple(map(without_credentials, settings.indexes))
     note_releases(releases, common)
+    note_torch_index(torch_wheels, common)
     if torch_wheels.asked:
         common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
@@ -110,6 +111,13 @@ def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
         common.seen.cannot_be_kept("the release source")
     else:
         common.seen.answered(releases.answers)
+
+
+def note_torch_index(wheels: TorchIndex, common: CommonOptions) -> None:
+    """Notes what the torch index answered; that it could not be reached is nothing that can be kept."""
+    if wheels.away is not None:
+        common.seen.cannot_be_kept("the torch index")
+    common.seen.answered(wheels.answers())
 
 
 def with_conda_notes(lock: Lock) -> Lock:

@@ -24,6 +24,7 @@ from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
 from stackfix.resolve.records import ProjectPage, Target, Watchable
 from stackfix.resolve.roots import preferred_versions, torch_need
 from stackfix.resolve.stack import Stack
+from stackfix.resolve.torch_family import FAMILY, torch_path
 from stackfix.sources.records import CoreMetadata, IndexFile
 
 _GUESS = FromStack(part="guess", source="prefetch")
@@ -43,6 +44,7 @@ class Prefetch:
         stack = expected_stack(self._evidence, self._question)
         names = [TORCH, *(line.name for line in self._question.lines if "@" not in line.requirement.text)]
         if stack is not None:
+            self._ask_torch_index(stack, names)
             request = self._question.request
             for python in request.pythons or (request.default_python,):
                 for platform in request.platforms:
@@ -52,6 +54,13 @@ class Prefetch:
                 self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
         expected = [name for walk in self._walks for name in walk.needs]
         self._ask((*names, *expected, *query.closure_hint(self._evidence.matrix, tuple(dict.fromkeys(names)))))
+
+    def _ask_torch_index(self, stack: Stack, names: Iterable[str]) -> None:
+        """Asks for the pages of what a variant of torch comes with."""
+        wheels, family = self._evidence.torch_wheels, tuple(name for name in dict.fromkeys(names) if name in FAMILY)
+        for path in {torch_path(build) for build in stack.builds.values()}:
+            if wheels is not None and path is not None:
+                wheels.prefetch(path, family)
 
     def _ask(self, names: Iterable[str]) -> None:
         """Asks for pages that were not asked for yet. flash-attn wheels are on no index."""
@@ -121,6 +130,8 @@ class _Walk:
             yield candidate.files[0]
 
     def _best(self, name: str) -> Candidate | None:
+        if name in FAMILY and torch_path(self._build) is not None:
+            return None                 # it comes from the torch index: what is on this page is another variant
         needs = [need for need in self.needs.get(name, ()) if self._still_holds(need)]
         before = self._picked.get(name)
         if before is not None and all(admits(need.specifier, before.version) for need in needs):

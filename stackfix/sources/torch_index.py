@@ -18,7 +18,7 @@ from stackfix.matrix.records import TorchIndexWheel
 from stackfix.sources.address import parse_address, shown, without_credentials
 from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed
 from stackfix.sources.index import PackageIndex
-from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.torch_index_page import CPU, LivePage, RowPage, TorchPage, known_rows
 from stackfix.sources.transport import Limits
 
@@ -33,6 +33,7 @@ class Pages(Protocol):
     def prefetch_pages(self, names: tuple[str, ...]) -> None: ...
     def page(self, name: str) -> LivePage: ...
     def metadata(self, file: IndexFile) -> CoreMetadata: ...
+    def answers(self) -> tuple[Answered, ...]: ...
     def close(self) -> None: ...
 
 
@@ -106,6 +107,10 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
     def states_hash(self, file: IndexFile) -> bool:
         """Whether a page of the index states the file's hash; else it is the matrix's."""
         return self._page_of(file).stated(file) is not None
+
+    def answers(self) -> tuple[Answered, ...]:
+        """What the index answered."""
+        return tuple(answer for client in self._clients.values() for answer in client.answers())
 
     def close(self) -> None:
         """Drop all connections."""
