@@ -22,6 +22,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "project-of-module": "stackfix.explain.derive.plumbing",
     "shadowing-file": "stackfix.explain.derive.plumbing",
     "prebuilt-wheel": "stackfix.explain.derive.builds",
+    "isolation": "stackfix.explain.derive.builds",
     "toolkit-pair": "stackfix.explain.derive.builds",
     "nvcc-architecture": "stackfix.explain.derive.builds",
     "wheel-name": "stackfix.explain.derive.builds",

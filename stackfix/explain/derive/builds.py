@@ -168,10 +168,16 @@ def wheel_name(fields: Fields, facts: Facts) -> Fields:
     return {**found, **({"listed": "yes"} if fields["asset"].lower() in known else {})}
 
 
+def isolation(fields: Fields, facts: Facts) -> Fields:      # noqa: ARG001 - all derivations are called alike
+    """`open`, where the text shows a build in the environment itself: setup.py called outright, or its setuptools."""
+    return {"open": "yes"} if fields.get("open_build") and not fields.get("isolated") else {}
+
+
 DERIVE: Mapping[str, Derivation] = {
     "build-subject": build_subject,
     "flash-attn-subject": flash_attn_subject,
     "prebuilt-wheel": prebuilt_wheel,
+    "isolation": isolation,
     "toolkit-pair": toolkit_pair,
     "nvcc-architecture": nvcc_architecture,
     "wheel-name": wheel_name,
