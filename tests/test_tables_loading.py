@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.abi.book import open_torch_book
+from stackfix.abi.mangled import neutral
 from stackfix.abi.records import BookRelease, PatchException
 from stackfix.almanac.__main__ import main
 from stackfix.almanac.manifest import read_manifest
@@ -118,7 +119,7 @@ class Book:
                             patches=("2.3.0",)),)
 
     def minors(self, name: str) -> tuple[str, ...]:
-        return ("2.3",) if name in {"_ZN3c103oneEv", "_ZN3c103twoEv", "_ZN3c103twoEv@string"} else ()
+        return ("2.3",) if neutral(name) in {"_ZN3c103oneEv", "_ZN3c103twoEv", "_ZN3c103twoEv@string"} else ()
 
     def libraries(self, name: str) -> tuple[str, ...]:
         return ("libc10.so",) if self.minors(name) else ()
@@ -137,6 +138,8 @@ def test_a_patch_release_and_a_tagged_name_have_their_own_say() -> None:
     assert [patch.offers("libc10.so", name) for name in names] == [False, False, True, False]
     assert not newest.offers("libtorch.so", names[0])
     assert not newest.offers("libc10.so", "_ZN3c103oneESs")
+    assert newest.offers("libc10.so", "_ZN3c103twoB5cxx11Ev")       # as the wheel has it
+    assert not newest.offers("libc10.so", "_ZN3c103oneB5cxx11Ev")
     assert release_names(Book(), "2.4.0") is None
 
 

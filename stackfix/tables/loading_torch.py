@@ -34,9 +34,9 @@ class ReleaseNames:
         key, flavour, minor = neutral(name), name_flavour(name), self._release.minor
         if flavour is not None and flavour != self._release.string_abi:
             return False
-        if flavour is None and name.startswith("_Z") and self._release.string_abi == NEW and \
-                minor in self._book.minors(key + TAGGED):
-            return False        # the wheel has it with a tag behind
+        if self._release.string_abi == NEW and key.startswith("_Z") and name_flavour(key) is None and (
+                minor in self._book.minors(key + TAGGED)) != (flavour == NEW):
+            return False        # the wheel has it with a tag behind and the name has none, or the other way round
         if not self._changes.get(key, minor in self._book.minors(name)):
             return False
         libraries = self._book.libraries(name)
