@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 Entry = dict[str, Any]
@@ -64,22 +65,26 @@ def _start_of(name: str) -> str:
 class Found:
     """Entries found by their names in the page's text. `mark`: what stands before each name."""
 
-    def __init__(self, text: str, mark: str, starts: tuple[str, ...]) -> None:
-        self.starts = starts
+    def __init__(self, text: str, mark: str, starts: Iterable[str]) -> None:
+        self._counts = Counter(starts)
+        self.starts = tuple(self._counts)
         self._text, self._mark = text, mark
 
     def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
         """The entries of accepted files of these starts. Raises ValueError where one cannot be read."""
-        for place in sorted(place for start in starts for place in self._places(f"{self._mark}{start}")):
-            name = self.name_at(place)
-            if _start_of(name) in starts and (accept is None or accept(name)):
+        for place, name in sorted(found for start in starts for found in self._places(start)):
+            if accept is None or accept(name):
                 yield self.span(place, name)[0]
 
-    def _places(self, sought: str) -> Iterator[int]:
-        place = self._text.find(sought)
-        while place >= 0:
-            yield place
-            place = self._text.find(sought, place + 1)
+    def _places(self, start: str) -> Iterator[tuple[int, str]]:
+        """Where the files of a start are, and their names: from the end, where the newest versions mostly are."""
+        sought, left, place = f"{self._mark}{start}", self._counts[start], len(self._text)
+        while left:
+            place = self._text.rindex(sought, 0, place)
+            name = self.name_at(place)
+            if _start_of(name) == start:
+                left -= 1
+                yield place, name
 
     def name_at(self, place: int) -> str:
         """The file name behind the mark at `place`."""
@@ -127,7 +132,7 @@ def find_entries(text: str) -> tuple[Entry, Found] | None:
     starts: list[str] = re.compile(re.escape(mark) + _START).findall(text, opening.end())
     if not starts or text.count(_KEY) != len(starts):
         return None
-    found = Found(text, mark, tuple(dict.fromkeys(starts)))
+    found = Found(text, mark, starts)
     last = text.rindex(mark)
     _, begin, _ = found.span(first.start(), found.name_at(first.start()))
     _, _, end = found.span(last, found.name_at(last))
