@@ -209,3 +209,19 @@ def test_an_extension_of_another_torch_is_refused(proving: World, say: Say, tmp_
     said = say("lock", *ASKED, "--with", "some-extension", "--prove", "--json")
     assert said.status == 1, said
     assert "_ZN3c104cuda9SetDeviceEi" in json.dumps(said.json["error"]["causes"])
+
+
+def test_hostile_names_of_a_wheel_are_shown_and_not_obeyed(proving: World, say: Say, tmp_path: Path) -> None:
+    names = ("_ZN3c104cuda9SetDeviceEi\x1b[31m", "_ZN3c10\u202eABC")
+    wheel = Wheel(name="evil", version="1.0", requires=("torch",), files={
+        "evil/core.cpython-311-x86_64-linux-gnu.so": lib(
+            needs=("libc10_cuda.so", "libtorch.so", "lib\x1b]0;x\x07.so.1"), wants=names)})
+    folder = tmp_path / "made"
+    folder.mkdir()
+    wheel.write(folder)
+    proving.projects["evil"] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for words in ((), ("--json",)):
+        said = say("lock", *ASKED, "--with", "evil", "--prove", *words)
+        assert said.status in {0, 1}, said
+        assert "Traceback" not in said.err
+        assert not {"\x1b", "\x07", "\u202e"} & set(said.out + said.err)

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from stackfix.prove.proof_records import Proof
 from stackfix.prove.proof_text import parse_proof, proof_text
 from stackfix.prove.prove import Prover, Subject
 from stackfix.prove.records import PlannedWheel
+from stackfix.prove.trouble import visible
 from tests.diagnose_world import LIBRARIES, World
 from tests.prove_world import TARGET, InstalledTables, knowledge
 from tests.test_prove_simulate import stack_world
@@ -94,3 +96,14 @@ def test_the_way_to_what_is_wrong_is_told(spoil: Callable[[Any], object], told: 
 def test_a_proof_that_is_too_large_is_refused() -> None:
     with pytest.raises(BadInput, match="more than 32 MB"):
         parse_proof(" " * (33 << 20), "x")
+
+
+def test_names_that_are_no_text_are_written_and_read_back(proof: Proof) -> None:
+    name = "lib\udce9\x1b[31m.so"
+    target = proof.targets[0]
+    odd = replace(proof, targets=(replace(target, files=(replace(target.files[0], path=name),)),))
+    text = proof_text(odd)
+    assert text.isascii()
+    assert parse_proof(text, "x") == odd
+    assert visible(name) == "lib\\udce9\\x1b[31m.so"
+    assert visible("plain") == "plain"
