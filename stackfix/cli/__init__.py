@@ -8,8 +8,9 @@ def main() -> None:
     import gc
     import sys
 
-    # A lock makes many records that live to its end: looking for garbage among them took 7 % of its processor time.
-    gc.set_threshold(100_000, 50, 100)
+    # A lock makes many records that live to its end: looking for garbage among them took 7 % of its processor time, and
+    # at the end Python looks once more.
+    gc.set_threshold(500_000, 50, 100)
     try:
         from stackfix.cli.early import answered
 
@@ -21,4 +22,5 @@ def main() -> None:
     except KeyboardInterrupt:       # while importing, or while something else was being told
         sys.stderr.write("interrupted\n")
         status = 130
+    gc.freeze()
     sys.exit(status)
