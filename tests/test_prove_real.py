@@ -14,6 +14,7 @@ import pytest
 from tests.judges.command import Run, stackfix
 from tests.real_environments.announce import say
 from tests.real_environments.child import Told, imports
+from tests.real_environments.scenarios import NVJITLINK_FILE
 from tests.real_environments.workshop import Made, Workshop
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(
@@ -47,6 +48,7 @@ def test_a_proof_is_what_a_real_import_maps(torch: str, workshop: Workshop) -> N
     told = imports(workshop, made, "torch")
     assert told.error is None
     judge(target, told, made)
+    judge_preloaded(target, workshop, made)
     expected = check(made, workshop)
     assert expected["deviations"] == []
     assert expected["proof"] == str(made.prefix / "stack-proof.json")
@@ -82,6 +84,19 @@ def judge(target: Mapping[str, Any], told: Told, made: Made) -> None:
               for path in maps(target, each, phase)}
     assert proven <= mapped, sorted(proven - mapped)
     assert mapped <= proven | others, sorted(mapped - proven - others)
+
+
+def judge_preloaded(target: Mapping[str, Any], workshop: Workshop, made: Made) -> None:
+    """An older nvJitLink before all others breaks the import where the proof says so, with its first symbol."""
+    tried = next(each for each in target["environments"] if each["name"] == "preloaded-nvjitlink")
+    if tried["verdict"] == "not-tried":
+        return
+    pin, = tried["holds"]
+    library = workshop.unpack(pin.replace(" ", "=="), PYTHON) / NVJITLINK_FILE
+    told = imports(workshop, made, "torch", LD_PRELOAD=str(library))
+    assert (told.error is not None) is (tried["verdict"] == "fails"), (tried, told.error)
+    if told.error is not None:
+        assert any(symbol in told.error for symbol in tried["troubles"][0]["symbols"]), told.error
 
 
 def maps(target: Mapping[str, Any], project: str, phase: str) -> set[str]:
