@@ -33,7 +33,10 @@ def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[
     elif asked.kind == "python":
         yield from _other_python(matrix, request, asked)
     elif asked.kind == "driver":
+        yield from _variants_that_run(matrix, request)
         yield from _other_driver(matrix, request, asked)
+    elif asked.kind == "gpu-arch":
+        yield from _variants_that_run(matrix, request)
     elif asked.kind == "no-driver":
         yield from _with_driver(matrix, request, asked)
     elif asked.kind == "flash-attn":
@@ -108,6 +111,22 @@ def _other_python(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterat
         if python not in request.pythons:
             pythons = tuple(python if one == asked.value else one for one in request.pythons)
             yield Change(request=request.with_(pythons=pythons), text=_in_place(asked, python))
+
+
+def _variants_that_run(matrix: Matrix, request: StackRequest) -> Iterator[Change]:
+    """Builds of the torch that is asked for, on the torch index, for a CUDA that the driver and the GPUs take."""
+    if request.cuda is not None or request.torch is None:
+        return
+    minor = _first_minor(request.torch)
+    fitting = {
+        build.cuda for build in query.builds(matrix)
+        if build.index != query.DEFAULT_INDEX and build.cuda != query.CPU and build.platform in request.platforms
+        and query.minor_of(build.version) == minor
+        and all(query.gpu_runs(build.gpu_archs, gpu) for gpu in request.gpu_archs)
+        and (request.driver is None or query.driver_supports(matrix, request.driver, build.cuda) is not False)
+    }
+    for cuda in sorted(fitting, key=_numbers, reverse=True):
+        yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: a build on the torch index")
 
 
 def _other_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
