@@ -224,6 +224,24 @@ UNRELATED: Mapping[str, str] = {
     "pip-broken": (
         "ImportError: cannot import name 'main' from 'pip' "
         "(/usr/local/lib/python3.8/dist-packages/pip/__init__.py)"),
+    "distutils-unrelated": (
+        "ERROR: Cannot uninstall 'PyYAML'. It is a distutils installed project and thus we cannot accurately determine "
+        "which files belong to it"),
+    "conda-missing-unrelated": "Encountered problems while solving:\n  - nothing provides requested gdal 9.9.*",
+    "locked-without-wheel-unrelated": (
+        "error: Distribution `pywin32==306 @ registry+https://host.example/simple` can't be installed because it "
+        "doesn't have a source distribution or wheel for the current platform"),
+    "build-of-an-old-helper": (
+        "error: Failed to build `markupsafe==1.0`\n  cause: The build backend returned an error\n"
+        "ImportError: cannot import name 'Feature' from 'setuptools'"),
+    "killed-after-nvcc": (
+        "$ nvcc --version\nnvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
+        "$ python -c 'import train'\nKilled"),
+    "key-error-below-the-user-site": (
+        'Traceback (most recent call last):\n  File "/opt/miniconda3/envs/x/lib/python3.10/runpy.py", line 196\n'
+        '  File "/home/u/.local/lib/python3.10/site-packages/torch/utils/data/dataset.py", line 9, in __getitem__\n'
+        "KeyError: 'label'"),
+    "ninja-unrelated": "ninja: error: loading 'build.ninja': No such file or directory",
     # other tools
     "docker-daemon": (
         "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
