@@ -83,7 +83,7 @@ def faults(asked: Asked, found: list[TorchBuild]) -> Iterator[str]:
                                for wheel in flash_attn_wheels_for(FACTS.matrix, each, python, PLATFORM)}:
         yield f"no wheel of flash-attn {flash}"
     for arch in asked.several("gpu_archs"):
-        if not any(gpu_runs(each.gpu_archs, arch) for each in found if each.gpu_archs):
+        if not any(gpu_runs(each.gpu_archs, arch) or not each.gpu_archs for each in found):     # or nobody read them
             yield f"no code for {arch}"
     if driver and not any(driver_supports(FACTS.matrix, driver, each.cuda) for each in found):
         yield f"too new for driver {driver}"
