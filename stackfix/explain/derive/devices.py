@@ -78,8 +78,10 @@ def torch_for_gpu(fields: Fields, facts: Facts) -> Fields:
                       f"newest_{name}": build_name(max(builds, key=order))}
     driver = fields.get("driver")
     served = [each for each in [*own, *fitting] if driver is None or driver_supports(facts.matrix, driver, each.cuda)]
-    best = by_preference(served or fitting, fields)[0]
-    return {**found, "lock": lock_command(best, arch=arch, driver=driver if served else None)}
+    # of one release a build that was read before one that is only taken to be alike
+    best = by_preference(sorted(served or fitting, key=lambda each: not each.gpu_archs), fields)[0]
+    wanted = arch if best.gpu_archs else None
+    return {**found, "lock": lock_command(best, arch=wanted, driver=driver if served else None)}
 
 
 def code_of(build: TorchBuild, facts: Facts) -> tuple[tuple[str, ...], str]:
