@@ -184,6 +184,14 @@ def test_a_file_by_hand_in_the_proofs_place_is_kept(proving: World, say: Say) ->
     assert Path("stack-proof.json").read_text() == '{"mine": 1}'
 
 
+def test_packages_of_channels_are_said_to_be_outside(proving: World, say: Say) -> None:
+    said = say("lock", *ASKED, "--format", "conda-lock", "--prove", "--json")
+    assert said.status == 0, said
+    outside, = proof()["outside"]
+    assert outside.startswith("conda, Python 3.11 on linux-64: its ")
+    assert outside in said.json["notes"]
+
+
 def test_conda_alone_cannot_be_proven(say: Say) -> None:
     said = say("lock", "--torch", "2.3.1", "--format", "conda-lock", "--prove")
     assert said.status == 2, said

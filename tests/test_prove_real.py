@@ -6,12 +6,15 @@ import json
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stackfix.prove.facts import Short, facts_of
 from tests.judges.command import Run, stackfix
+from tests.prove_world import real_stack
 from tests.real_environments.announce import say
 from tests.real_environments.child import Told, imports
 from tests.real_environments.scenarios import NVJITLINK_FILE
@@ -48,6 +51,7 @@ def test_a_proof_is_what_a_real_import_maps(torch: str, workshop: Workshop) -> N
     told = imports(workshop, made, "torch")
     assert told.error is None
     judge(target, told, made)
+    judge_exact(target, made)
     judge_preloaded(target, workshop, made)
     expected = check(made, workshop)
     assert expected["deviations"] == []
@@ -84,6 +88,17 @@ def judge(target: Mapping[str, Any], told: Told, made: Made) -> None:
               for path in maps(target, each, phase)}
     assert proven <= mapped, sorted(proven - mapped)
     assert mapped <= proven | others, sorted(mapped - proven - others)
+
+
+def judge_exact(target: Mapping[str, Any], made: Made) -> None:
+    """What ships of the wheels tells the same as their installed files do."""
+    stack = real_stack(made.prefix)
+    view = stack.view()
+    facts = facts_of(view, Short(view, stack.base.libraries))
+    exact = {(each.project, each.phase): (list(each.maps), [astuple(one) for one in each.resolved]) for each in facts}
+    told = {(each["project"], each["phase"]): (each["maps"], [tuple(one.values()) for one in each["resolved"]])
+            for each in target["imports"]}
+    assert told == exact
 
 
 def judge_preloaded(target: Mapping[str, Any], workshop: Workshop, made: Made) -> None:

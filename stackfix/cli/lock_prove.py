@@ -11,7 +11,7 @@ import click
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.lock_proof_file import proof_file
 from stackfix.cli.lock_prove_stack import Prepared, planned_of, prepare
-from stackfix.cli.lock_prove_told import noted
+from stackfix.cli.lock_prove_told import channels_text, noted
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.prove.proof_records import FAILS, Proof
@@ -84,7 +84,8 @@ class Proving:
         self.announce(source, planned)
         with Bars(shown=not (self.common.quiet or self.common.as_json)) as bars:
             fetched = source.fetch(planned, bars.download)
-        return Proof(targets=tuple(self._prepared.proven(each, fetched, source) for each in lock.targets))
+        return Proof(targets=tuple(self._prepared.proven(each, fetched, source) for each in lock.targets),
+                     outside=tuple(channels_text(each) for each in lock.conda))
 
     def announce(self, source: TableSource, planned: tuple[PlannedWheel, ...]) -> None:
         """Say on stderr what would be downloaded, before it is."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from stackfix.prove.proof_records import CANNOT_TELL, CLEAN, FAILS, Proof, ProvenTarget, Tried
 from stackfix.resolve.records import Lock, Requirement
+
+if TYPE_CHECKING:
+    from stackfix.conda.records import CondaTarget
 
 SHOWN = 3
 
@@ -16,9 +20,13 @@ def noted(lock: Lock, proof: Proof, bounds: Sequence[Requirement]) -> Lock:
     said = dict.fromkeys(note for each in proof.targets for note in notes_of(each))
     passed = dict.fromkeys(f"a candidate was passed over, for {each.origin.partition(': ')[2]}; "
                            f"{each.text} was asked for beside" for each in bounds)
-    outside = [f"conda, Python {each.target.python} on {each.target.platform}: packages of channels are outside of the "
-               "proof" for each in lock.conda]
-    return replace(lock, notes=(*lock.notes, *passed, *said, *outside))
+    return replace(lock, notes=(*lock.notes, *passed, *said, *proof.outside))
+
+
+def channels_text(conda: CondaTarget) -> str:
+    """That packages of channels are not proven."""
+    target = f"conda, Python {conda.target.python} on {conda.target.platform}"
+    return f"{target}: its {len(conda.records)} packages of channels are outside of the proof"
 
 
 def notes_of(target: ProvenTarget) -> Iterator[str]:

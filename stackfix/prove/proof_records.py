@@ -149,3 +149,4 @@ class Proof:
     """`stack-proof.json`."""
 
     targets: tuple[ProvenTarget, ...]
+    outside: tuple[str, ...] = ()   # parts of the lock that are in no target, each a sentence: packages of channels
