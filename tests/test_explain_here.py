@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.case_worlds import install_torch, judge, nvjitlink
+from tests.case_worlds import install_nvidia, install_torch, judge, nvjitlink
 from tests.cli_world import Say
 from tests.diagnose_world import World
 
@@ -95,6 +95,38 @@ def test_a_text_alone_looks_at_nothing(say: Say, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("stackfix.cli.inspecting.open_view", looked)
     assert say("explain", "--json", LINE).json["environment"] is None
+
+
+def test_a_library_that_lies_where_no_import_finds_it(tmp_path: Path, say: Say) -> None:
+    world = install_torch(World(tmp_path), "2.5.1")
+    world.library("/venv/lib/python3.11/site-packages/other/libcudart.so.11.0", nvjitlink("12.2.91"))
+    line = "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
+    here = explain(say, world, line)["causes"][0]["here"]
+    assert here["verdict"] == "cannot tell"
+    assert "other/libcudart.so.11.0" in here["text"]
+
+
+def test_no_driver_is_so_here_and_a_driver_that_is_too_old_cannot_be_told(tmp_path: Path, say: Say) -> None:
+    world = install_torch(World(tmp_path), "2.5.1")
+    for line, verdict in (("RuntimeError: Found no NVIDIA driver on your system. Please check that you have a GPU",
+                           "so here"),
+                          ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+                           "cannot tell")):
+        here = explain(say, world, line)["causes"][0]["here"]
+        assert (here["verdict"], here["text"]) == (verdict, "there is no NVIDIA driver on this machine")
+
+
+def test_a_framework_s_message_is_held_against_what_is_wrong_with_that_library(tmp_path: Path, say: Say) -> None:
+    """It names no file; the finding is one about cuDNN, not the first that there is."""
+    world = install_torch(World(tmp_path), "2.5.1")
+    install_nvidia(world, "nvidia-cudnn-cu12", "9.1.0.70")
+    world.wheel("tensorflow", "2.18.0", {}, requires=("nvidia-cudnn-cu12>=9.3.0.75",))
+    world.wheel("other", "1.0", {}, requires=("nvidia-nvjitlink-cu12>=12.9",))
+    line = ("E cuda_dnn.cc:522] Loaded runtime CuDNN library: 9.1.0 but source was compiled with: 9.3.0.  CuDNN library"
+            " needs to have matching major version and equal or higher minor version.")
+    here = explain(say, world, line)["causes"][0]["here"]
+    assert here["verdict"] == "so here"
+    assert {each["culprit"]["package"] for each in here["findings"]} == {"nvidia-cudnn-cu12 9.1.0.70"}
 
 
 def test_for_people(tmp_path: Path, say: Say) -> None:

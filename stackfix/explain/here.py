@@ -13,9 +13,12 @@ from stackfix.explain.records import Message, Rule
 LIBRARY = re.compile(r"(?<![\w.+-])lib[\w+-]{1,80}\.so(?:\.\d{1,8}){0,4}(?![\w.])")
 MODULE = re.compile(r"(?<![\w.+-])[\w-]{1,100}\.(?:cpython-[\w-]{1,60}|abi3)\.so(?![\w.])")
 PACKAGE = re.compile(r"(?<![\w./-])nvidia-[a-z0-9-]{1,60}(?<!-)(?![\w.])")
+WORDS = ("cudnn", "cublas", "cusparse", "cusolver", "cufft", "curand", "nccl", "nvjitlink", "cupti", "cudart", "nvrtc",
+         "torchvision", "torchaudio", "xformers", "flash", "vllm")
 PACKAGE_FIELDS = ("package", "project", "subject", "companion", "distribution")
 SONAME_FIELDS = ("file", "library", "soname", "provider")
 DRIVER_KINDS = re.compile(r"driver|gpu|device|compat|kernel-image|arch")
+NO_DRIVER = "no-driver"
 MOST_FINDINGS = 3
 
 
@@ -44,14 +47,16 @@ def is_same(message: Message, rule: Rule, finding: Finding) -> bool:
     symbol = message.fields.get("symbol")
     if symbol:
         return symbol in finding.symbols
-    if finding.severity == "note" or finding.code not in rule.findings:
+    if finding.severity == "note" or (finding.code not in rule.findings and finding.kind != rule.kind):
         return False
     libraries, packages = libraries_of(message), packages_of(message)
     if libraries:
         return bool({stem(each) for each in libraries} & {stem(each) for each in libraries_in(finding)})
     if packages:
         return bool(packages & packages_in(finding))
-    return True
+    words = words_of(message)
+    named = " ".join((*libraries_in(finding), *packages_in(finding))).lower()
+    return not words or any(word in named for word in words)
 
 
 def libraries_of(message: Message) -> frozenset[str]:
@@ -65,6 +70,12 @@ def packages_of(message: Message) -> frozenset[str]:
     """Packages that a message names, or is about by what the matrix knows."""
     named = {message.fields[name] for name in PACKAGE_FIELDS if message.fields.get(name)}
     return frozenset(normal(each) for each in (*named, *PACKAGE.findall(message.quoted)))
+
+
+def words_of(message: Message) -> frozenset[str]:
+    """Libraries that a message speaks of without a file's name."""
+    low = message.quoted.lower()
+    return frozenset(each for each in WORDS if each in low)
 
 
 def libraries_in(finding: Finding) -> Iterable[str]:
@@ -100,7 +111,7 @@ def instead(message: Message, place: Place) -> tuple[str, str]:
     if soname is not None:
         return of_library(soname, fields.get("symbol"), place)
     if DRIVER_KINDS.search(message.kind):
-        return of_driver(place)
+        return of_driver(message.kind, place)
     for package in sorted(packages_of(message)):
         if version := place.version(package):
             return "not so here", f"nothing of this kind is found here; {package} here is {version}"
@@ -123,9 +134,9 @@ def of_library(soname: str, symbol: str | None, place: Place) -> tuple[str, str]
     return ("not so here", f"{how}, and has {symbol}") if found.has else ("so here", f"{how}, and lacks {symbol}")
 
 
-def of_driver(place: Place) -> tuple[str, str]:
+def of_driver(kind: str, place: Place) -> tuple[str, str]:
     """What there is of a driver and GPUs."""
     if place.driver is None:
-        return "cannot tell", "there is no NVIDIA driver on this machine"
+        return "so here" if kind == NO_DRIVER else "cannot tell", "there is no NVIDIA driver on this machine"
     gpus = f", with {', '.join(place.gpus)}" if place.gpus else ""
     return "not so here", f"nothing of this kind is found here; the driver here is {place.driver}{gpus}"
