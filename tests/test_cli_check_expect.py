@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,19 @@ def test_bad_input_is_one_error(words: tuple[str, ...], name: str, text: str | N
     assert said.status == 2, said
     assert told in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("path", ["../../outside.so", "../lib/../../outside.so", "/outside.so", "a/../../outside.so",
+                                  "nvidia/\0/lib.so", "\udc80.so"])
+def test_a_proof_does_not_lead_out_of_the_environment(path: str, world: World, say: Say) -> None:
+    world.write("/outside.so", "secret")
+    text = Path("stack-proof.json").read_text()
+    Path("stack-proof.json").write_text(text.replace(f'"path": "{JITLINK}"', f'"path": {json.dumps(path)}'))
+    said = check(world, say, "--json")
+    assert said.status == 1, said
+    assert ("file", path, "a file", None) in deviations(said)
+    assert "secret" not in said.out
+    assert check(world, say).status == 1
 
 
 def test_a_proof_of_other_targets_is_refused(world: World, say: Say) -> None:

@@ -68,8 +68,9 @@ def of_files(view: View, files: Sequence[ProvenFile]) -> Iterator[Deviation]:
     """Files that are mapped and are not those of the wheels, by their size and their build."""
     site = installed_site(view)
     for each in files:
-        place = f"{view.environment.prefix}/{each.path[3:]}" if each.path.startswith("../") else f"{site}/{each.path}"
-        at = view.files.at(place)
+        inside = each.path.removeprefix("../")
+        at = view.files.at(f"{site if inside == each.path else view.environment.prefix}/{inside}") if not (
+            {"", ".", ".."} & set(inside.split("/"))) else None     # nothing else of this machine is looked at
         if not isinstance(at, FileAt):
             yield Deviation(kind="file", what=each.path, expected="a file", found=None)
         elif not isinstance(at.elf, ElfObject):
