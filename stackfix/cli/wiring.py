@@ -80,6 +80,7 @@ def decide_lock(
         matrix = load_matrix(directory)
         if wheels:
             index.prefetch_pages(expected_projects(request.stack, matrix))
+            index.let_ask()
         # the index answers while the rest is imported
         from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
         from stackfix.resolve.decide import decide

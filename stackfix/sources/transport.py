@@ -102,6 +102,7 @@ class Transport:
         self._dialer = Dialer(settings, min(limits.connect, settings.timeout))
         self._pool = Pool(self._dialer, plain=limits.connections, tls=limits.tls_connections)
         self.credentials = Credentials(settings)
+        self.sent = 0               # requests, roughly: threads may count two as one
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
             open_sink: OpenSink | None = None, total: float | None = None, sent: bool = False,
@@ -156,6 +157,7 @@ class Transport:
             whole = False
             try:
                 stream.send(request)
+                self.sent += 1
                 head = read_head(stream)
                 digest = hashlib.sha256()
                 pieces = _noted(body_pieces(head, limit), digest.update, how.sent)

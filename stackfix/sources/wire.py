@@ -18,7 +18,7 @@ from stackfix.quick import dataclass
 NO_CONTENT = 204
 OK, PARTIAL, NOT_MODIFIED, FORBIDDEN, TOO_MANY = 200, 206, 304, 403, 429
 NOT_THERE = (404, 410)
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024                  # a larger buffer is mapped and unmapped by the system each time
 _MAX_MEMBERS = 100
 _MAX_DIGITS = 15                    # of a length
 _MAX_INTERIM = 8

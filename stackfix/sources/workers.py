@@ -67,7 +67,7 @@ class Workers:
     """Up to `limit` daemon threads, started as they are needed."""
 
     def __init__(self, limit: int, name: str) -> None:
-        self._limit, self._name = limit, name
+        self.limit, self._name = limit, name
         self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -78,7 +78,7 @@ class Workers:
         """Have `task` run soon."""
         self._queue.put(task)
         with self._lock:
-            if self.closed or self._idle >= self._queue.qsize() or self._threads >= self._limit:
+            if self.closed or self._idle >= self._queue.qsize() or self._threads >= self.limit:
                 return
             self._threads += 1
             number = self._threads
