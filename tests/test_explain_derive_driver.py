@@ -154,3 +154,22 @@ def test_no_rule_states_a_release_by_itself(area: str) -> None:
 ])
 def test_numbers_beside_other_words_are_not_claimed(number: int, line: str) -> None:
     assert rules_of(line.format(number)) == []
+
+
+@pytest.mark.parametrize(("driver", "cuda", "short"), [
+    ("550.54.15", "13.0", "yes"), ("580.65.06", "13.0", "no"), ("470.86", "12.1", "yes"), ("535.183.01", "12.8", "no"),
+    ("580.65.05", "13.0", "yes"), ("525.60.13", "12.6", "no"),
+])
+def test_a_driver_that_the_text_names_is_held_against_the_floor(driver: str, cuda: str, short: str) -> None:
+    torch = next(release["version"] for release in raw("torch.toml")["release"]
+                 if cuda in {build["cuda"] for build in release["builds"] if build["platform"] == "linux-64"})
+    fields = torch_for_driver({"torch": torch, "cuda": cuda, "driver": driver}, FACTS)
+    assert fields["driver_short"] == short
+    assert f"--driver {driver}" in fields["lock"]
+    major = int(shlex.split(fields["lock"])[5].split(".")[0])
+    assert tuple(map(int, driver.split("."))) >= tuple(map(int, FLOORS[major].split(".")))
+
+
+@pytest.mark.parametrize("driver", ["", "not a driver", "5", "550.54.15; rm -rf"])
+def test_what_is_no_driver_is_not_held_against_anything(driver: str) -> None:
+    assert "driver_short" not in torch_for_driver({"torch": "2.8.0", "cuda": "12.8", "driver": driver}, FACTS)

@@ -15,8 +15,9 @@ from stackfix.explain.derive.releases import (
     numbers,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.hardware import major_of
+from stackfix.matrix.hardware import driver_reaches, major_of, newest_cuda_for_driver
 
+DRIVER = re.compile(r"\d{3}(?:\.\d+)*")
 NUMBER = re.compile(r"(\d{1,2})0(\d)0")        # what cuDriverGetVersion returns
 
 
@@ -48,20 +49,24 @@ def driver_of_cuda(fields: Fields, facts: Facts) -> Fields:
 
 
 def torch_for_driver(fields: Fields, facts: Facts) -> Fields:
-    """For a driver that `serves` a CUDA: the build that the text names and its needs, and `lock` of one that runs."""
+    """For a driver that `serves` a CUDA: the build that the text names and its needs, and `lock` of one that runs.
+
+    `driver_short`: whether the driver that the text names is older than the build needs.
+    """
     found: dict[str, str] = {}
-    named = named_build(fields, facts)
+    named, driver = named_build(fields, facts), fields.get("driver", "")
     floor = {row.cuda_major: row.floor for row in facts.matrix.driver_families}
     if named is not None and named.cuda != CPU and major_of(named.cuda) in floor:
         found |= {"named_build": build_name(named), "named_cuda": named.cuda, "named_major": str(major_of(named.cuda)),
                   "named_floor": floor[major_of(named.cuda)]}
-    cuda = fields.get("serves", "")
-    runs = [each for each in facts.torch if numbers(cuda) and each.platform == PLATFORM and each.cuda != CPU
+        if DRIVER.fullmatch(driver):
+            found["driver_short"] = "no" if driver_reaches(driver, found["named_floor"]) else "yes"
+    cuda = fields.get("serves") or (newest_cuda_for_driver(facts.matrix, driver) if DRIVER.fullmatch(driver) else "")
+    runs = [each for each in facts.torch if cuda and each.platform == PLATFORM and each.cuda != CPU
             and major_of(each.cuda) <= major_of(cuda) and major_of(each.cuda) in floor]
-    if runs and major_of(cuda) >= min(floor):
+    if cuda and runs and major_of(cuda) >= min(floor):
         best = by_preference(runs, fields)[0]
-        driver = fields.get("driver") or fields.get("branch")
-        found |= {"runs_build": build_name(best), "lock": lock_command(best, driver=driver)}
+        found |= {"runs_build": build_name(best), "lock": lock_command(best, driver=driver or fields.get("branch"))}
     return found
 
 
