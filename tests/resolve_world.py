@@ -13,6 +13,7 @@ from stackfix.matrix.records import (
     DriverFamily,
     FlashAttnRelease,
     FlashAttnWheel,
+    Frameworks,
     Matrix,
     Rule,
     Sources,
@@ -271,6 +272,7 @@ MATRIX = Matrix(
         torch_index="https://torch.invalid", release_api="https://api.invalid", release_download=DOWNLOAD,
         conda_channels=(),
     ),
+    frameworks=Frameworks(frameworks=(), bitsandbytes=()),
     directory="made up", digest="0",
 )
 

@@ -38,8 +38,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "apply": frozenset({"plan.records", "inspect.places", "inspect.plain", "sync"}),
     "verify": frozenset({"plan.records", "inspect.plain", "inspect.environment_records"}),
     "request": frozenset({"matrix.records", "resolve.records", "conda.records", "write.yaml_read"}),
-    "resolve": frozenset({"abi.records", "abi.mangled", "matrix.records", "matrix.query", "sources.records",
-                          "sources.errors", "conda.records"}),
+    "resolve": frozenset({"abi.records", "abi.mangled", "matrix.records", "matrix.query", "matrix.consumers",
+                          "sources.records", "sources.errors", "conda.records"}),
     # solves with resolve's own solver: a layout's pip part is one more closure
     "conda": frozenset({"abi.records", "matrix.records", "matrix.query", "sources.records", "sources.errors",
                         "resolve"}),

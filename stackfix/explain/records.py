@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stackfix.abi.records import Books
-from stackfix.matrix.code_records import Codes, Frameworks
+from stackfix.matrix.code_records import Codes
 from stackfix.matrix.library_records import Libraries
-from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
+from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Frameworks, Matrix, TorchBuild
 
 Fields = Mapping[str, str]      # what a rule read and derived: {"symbol": "__nvJitLinkAddData_12_1", "cuda": "12.1"}
 

@@ -1,4 +1,4 @@
-"""What errors print, and what other frameworks want. They stand apart from `Matrix`: only `explain` asks for them."""
+"""What errors print. It stands apart from `Matrix`: only `explain` asks for it."""
 
 from __future__ import annotations
 
@@ -44,35 +44,3 @@ class Codes:
     ptx: tuple[tuple[str, str], ...]        # (PTX ISA, first CUDA with it): ("8.4", "12.4"), oldest first
     architectures: tuple[Architecture, ...]
     gpu_names: tuple[tuple[str, str], ...]      # words of product names, "#" a digit: ("RTX 50##", "sm_120")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Framework:
-    """What the releases `first` to `last` of a project want. Both ends belong to it, with all their patch releases."""
-
-    project: str                    # "tensorflow"
-    first: str                      # "2.18"
-    last: str                       # "2.19"
-    preloads_from: str | None       # release of the project that first loads the libraries of the NVIDIA wheels itself
-    extra: str | None               # that brings the CUDA libraries: "and-cuda"
-    cuda: int                       # CUDA major of the wheels on the package index
-    cudnn: str | None               # "nvidia-cudnn-cu12==9.3.0.75"; None: it uses no cuDNN
-    source: str
-    confidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BitsandbytesLibraries:
-    """CUDA minors that the wheels of bitsandbytes `first` to `last` have a library for."""
-
-    first: str
-    last: str
-    cuda: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frameworks:
-    """`matrices/frameworks.toml`."""
-
-    frameworks: tuple[Framework, ...]
-    bitsandbytes: tuple[BitsandbytesLibraries, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from stackfix.matrix.code_records import BitsandbytesLibraries, Framework, Frameworks
 from stackfix.matrix.faults import Faults
+from stackfix.matrix.records import BitsandbytesLibraries, Framework, Frameworks
 from stackfix.matrix.rows import Origins, Row
 from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 
@@ -25,8 +25,8 @@ def parse_frameworks(document: dict[str, object], faults: Faults) -> Frameworks:
     origins = Origins(top, faults)
     found = tuple(each for group in top.rows("framework", name_by="project") for each in framework(group, origins))
     table = top.table("bitsandbytes")
-    origins.of(table)
-    libraries = tuple(map(bitsandbytes, table.rows("rows", name_by="first")))
+    source, confidence = origins.of(table)
+    libraries = tuple(bitsandbytes(row, source, confidence) for row in table.rows("rows", name_by="first"))
     table.done()
     top.done()
     return Frameworks(frameworks=found, bitsandbytes=libraries)
@@ -46,8 +46,8 @@ def framework(group: Row, origins: Origins) -> Iterator[Framework]:
     group.done()
 
 
-def bitsandbytes(row: Row) -> BitsandbytesLibraries:
+def bitsandbytes(row: Row, source: str, confidence: str) -> BitsandbytesLibraries:
     found = BitsandbytesLibraries(first=row.text("first", "number"), last=row.text("last", "number"),
-                                  cuda=row.words("cuda", "minor"))
+                                  cuda=row.words("cuda", "minor"), source=source, confidence=confidence)
     row.done()
     return found

@@ -43,6 +43,7 @@ def load_matrix(directory: Path | None = None) -> Matrix:
 
 
 def _matrix(parsed: Callable[..., Any], directory: Path, digest: str) -> Matrix:
+    from stackfix.matrix.frameworks import parse_frameworks
     from stackfix.matrix.parse_companions import parse_closures, parse_companions, parse_rules, parse_sources
     from stackfix.matrix.parse_cuda import parse_cuda
     from stackfix.matrix.parse_flash_attn import parse_flash_attn
@@ -61,6 +62,7 @@ def _matrix(parsed: Callable[..., Any], directory: Path, digest: str) -> Matrix:
         toolkit_drivers=cuda.drivers,
         closures=parsed("closures.toml", parse_closures),
         sources=parsed("sources.toml", parse_sources),
+        frameworks=parsed("frameworks.toml", parse_frameworks),
         directory=str(directory),
         digest=digest,
     )

@@ -129,6 +129,40 @@ class ToolkitDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """What the releases `first` to `last` of a project want. Both ends belong to it, with all their patch releases."""
+
+    project: str                    # "tensorflow"
+    first: str                      # "2.18"
+    last: str                       # "2.19"
+    preloads_from: str | None       # release of the project that first loads the libraries of the NVIDIA wheels itself
+    extra: str | None               # that brings the CUDA libraries: "and-cuda"
+    cuda: int                       # CUDA major of the wheels on the package index
+    cudnn: str | None               # "nvidia-cudnn-cu12==9.3.0.75"; None: it uses no cuDNN
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitsandbytesLibraries:
+    """CUDA minors that the wheels of bitsandbytes `first` to `last` have a library for."""
+
+    first: str
+    last: str
+    cuda: tuple[str, ...]
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frameworks:
+    """`matrices/frameworks.toml`."""
+
+    frameworks: tuple[Framework, ...]
+    bitsandbytes: tuple[BitsandbytesLibraries, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """`matrices/sources.toml`: the base addresses, the only place that may name them."""
 
@@ -201,5 +235,6 @@ class Matrix:
     closures: tuple[tuple[str, tuple[str, ...]], ...]  # project -> projects its closure usually holds: only a hint of
     #                                                    what to fetch first, never a decision
     sources: Sources
+    frameworks: Frameworks
     directory: str
     digest: str

@@ -12,7 +12,8 @@ from stackfix.errors import BadInput
 if TYPE_CHECKING:
     from stackfix.matrix.faults import Faults
 
-FILES = ("torch.toml", "cuda.toml", "companions.toml", "rules.toml", "flash_attn.toml", "closures.toml", "sources.toml")
+FILES = ("torch.toml", "cuda.toml", "companions.toml", "rules.toml", "flash_attn.toml", "closures.toml", "sources.toml",
+         "frameworks.toml")
 MAX_BYTES = 4 * 1024 * 1024  # the largest file is 60 kB; more than this is not ours
 
 Parsed = TypeVar("Parsed")

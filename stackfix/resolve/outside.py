@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from packaging.version import Version
 
 from stackfix.matrix import query
+from stackfix.matrix.consumers import consumer_misfit
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_specifier, parse_version, pins_exactly
@@ -25,6 +26,10 @@ def matrix_exclusion(
         found = _rule_exclusion(candidate, rule, fixed)
         if found is not None:
             return found
+    consumer = consumer_misfit(matrix, candidate.name, candidate.text, build)
+    if consumer is not None:
+        return Exclusion(version=candidate.text, kind="matrix", reason=consumer[0], source=consumer[1].source,
+                         rows=(consumer[1],), by_torch=True)
     row = companion_row(matrix, candidate, build)
     misfit = query.companion_fits(row, build) if row is not None else None
     if row is None or misfit is None:

@@ -17,8 +17,8 @@ from stackfix.explain.derive.releases import (
     spread,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.code_records import Framework
 from stackfix.matrix.hardware import gpu_capability
+from stackfix.matrix.records import Framework
 
 FIRST_NUMBER_OF_9 = 1001
 

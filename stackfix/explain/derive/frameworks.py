@@ -16,9 +16,8 @@ from stackfix.explain.derive.releases import (
     spread,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.code_records import Framework
-from stackfix.matrix.hardware import major_of
-from stackfix.matrix.records import TorchBuild
+from stackfix.matrix.hardware import driver_supports, major_of
+from stackfix.matrix.records import Framework, TorchBuild
 
 
 def rows_of(facts: Facts, project: str) -> list[Framework]:
@@ -44,9 +43,12 @@ def cuda_build(fields: Fields, facts: Facts) -> Fields:
            if each.platform == "linux-aarch64" and each.index == DEFAULT_INDEX and each.cuda == CPU]
     if not builds:
         return {}
-    best = by_preference(builds, fields)[0]
-    found = {"cuda_build": build_name(best), "cuda_version": best.version, "lock": lock_command(best),
-             "cuda_tag": f"cu{best.cuda.replace('.', '')}"}
+    driver = fields.get("driver")
+    served = [each for each in builds if driver and driver_supports(facts.matrix, driver, each.cuda)]
+    best = by_preference(served or builds, fields)[0]
+    found = {"cuda_build": build_name(best), "cuda_version": best.version,
+             "cuda_tag": f"cu{best.cuda.replace('.', '')}",
+             "lock": lock_command(best, driver=driver if served else None)}
     return {**found, **({"last_arm_cpu": max(arm, key=numbers)} if arm else {})}
 
 
