@@ -87,3 +87,12 @@ def test_faults_of_a_rule_are_named(options: dict[str, object], fault: str) -> N
     with pytest.raises(BadInput) as caught:
         rules(**options)        # type: ignore[arg-type]
     assert fault in str(caught.value)
+
+
+def test_of_two_messages_of_a_rule_the_one_that_says_less_is_left_out() -> None:
+    text = RULE.replace("LINES", "1").replace("READS", "['''built (?P<subject>x)''']").replace(
+        "(?P<other>\\S+)", "(?P<other>\\S+)(?: and (?P<more>\\S+))?")
+    two = parse_rules(parse_toml("rules.toml", text.encode()), Faults("rules.toml"))
+    messages = find_messages(Words(read_text(b"Because a needs b and c\nBecause a needs b\nBecause a needs d")), two)
+    assert [dict(each.fields) for each in messages] == [
+        {"one": "a", "other": "d"}, {"one": "a", "other": "b", "more": "c"}]

@@ -41,8 +41,16 @@ def find_messages(words: Words, rules: Iterable[Rule]) -> tuple[Message, ...]:
         start = chained.get(place)
         return (-weight, -place, 0, message.rule) if start is None else (-weight, -start, place, message.rule)
 
-    kept = (each for each in found.values() if each[2].rule not in hidden)
+    every = [message for _, _, message in found.values()]
+    kept = (each for each in found.values() if each[2].rule not in hidden and not says_less(each[2], every))
     return tuple(message for _, _, message in sorted(kept, key=order))
+
+
+def says_less(message: Message, others: Iterable[Message]) -> bool:
+    """Whether another message of its rule reads all that it does, and more: pip says one thing in two lines."""
+    own = message.fields.items()
+    same = (each.fields.items() for each in others if each.rule == message.rule)
+    return any(len(more) > len(own) and own <= more for more in same)
 
 
 def messages_of(rule: Rule, words: Words) -> Iterator[tuple[int, Message]]:
