@@ -274,6 +274,18 @@ def test_companions_come_from_where_torch_comes_from_or_not_at_all(
     assert "--cuda 12.6 in place of cpu" in found.said
 
 
+@pytest.mark.parametrize(("asked", "offered"), [
+    (("--torch", "2.6", "--driver", "470.57.02"), "--cuda 11.8 added"),
+    (("--torch", "2.8", "--gpu-arch", "sm_61"), "--cuda 12.6 added"),
+])
+def test_an_old_driver_or_gpu_is_offered_the_variant_that_takes_it(
+    asked: tuple[str, ...], offered: str, lock: Locker, tmp_path: Path
+) -> None:
+    found = lock((*asked, *PY311), tmp_path, NOBODY)
+    assert found.status == 1, found.said
+    assert offered in found.said
+
+
 def test_a_requirement_may_name_the_variant(lock: Locker, replica: TorchReplica, tmp_path: Path) -> None:
     words = ("--cuda", "11.8", *PY311, "--with", "torch==2.3.1+cu118", "--with", "torchvision==0.18.1+cu118")
     found = lock(words, tmp_path / "same", replica.url)
