@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
@@ -10,6 +11,8 @@ from packaging.specifiers import SpecifierSet
 from stackfix.sync.pylock import marker_holds
 from stackfix.sync.records import Change, Installed, Interpreter, Step
 from stackfix.write.records import Entry
+
+VARIANT = re.compile(r"\+(?:cpu|cu\d+)\Z")
 
 
 def plan_changes(
@@ -49,10 +52,15 @@ def is_met(entry: Entry, installed: Installed, installer: str) -> bool:
 
 
 def version_in(url: str) -> str | None:
-    """The public version in a wheel's file name, as its metadata has it; None for another file."""
+    """The version in a wheel's file name, as its metadata has it; None for another file.
+
+    A local part that names a variant of torch (`+cu118`, `+cpu`) is in the metadata too, any other is not.
+    """
     file = unquote(urlsplit(url).path.rpartition("/")[2])
     parts = file.split("-")
-    return parts[1].partition("+")[0] if file.endswith(".whl") and len(parts) in {5, 6} else None
+    if not file.endswith(".whl") or len(parts) not in {5, 6}:
+        return None
+    return parts[1] if VARIANT.search(parts[1]) else parts[1].partition("+")[0]
 
 
 def describe(change: Change) -> str:
