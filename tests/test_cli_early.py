@@ -108,6 +108,24 @@ def test_the_same_request_gets_the_same_answer(
     assert len(world.asked) == asked, "nobody was asked"
 
 
+def test_offline_the_answer_of_channels_is_given_again_too(
+    world: Dated, say: Say, early_said: Early, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert world.says
+    condarc = tmp_path / "condarc"
+    condarc.write_text("channels: [conda-forge]\n")
+    monkeypatch.setenv("CONDARC", str(condarc))
+    words = ("lock", *ASKED)
+    assert say(*words, "--format", "requirements").status == 0
+    for _ in range(3):
+        said = say(*words, "--offline")
+        assert said.status == 0, said
+    assert "conda-lock.yml" in said.out
+    assert early_said(*words, "--offline") == said
+    condarc.write_text("channels: [conda-forge, nodefaults]\n")
+    assert early_said(*words, "--offline") is None
+
+
 def test_in_another_folder_it_is_the_same_answer(world: Dated, say: Say, early_said: Early, tmp_path: Path) -> None:
     assert world.says
     first = say(*LOCK, "-o", tmp_path / "a")

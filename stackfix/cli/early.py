@@ -309,8 +309,10 @@ def file_digest(path: str) -> str:
     """Of the file's content; "-" where there is none. Raises Changed or OSError where it cannot be read."""
     try:
         return digest_of(read_bytes(path))
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):
         return "-"
+    except IsADirectoryError:
+        return "folder"
 
 
 def read_bytes(path: str) -> bytes:

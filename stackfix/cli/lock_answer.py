@@ -58,6 +58,7 @@ class Keeping:
         try:
             content = bytearray()
             matrix = {path for options in stacks for path in matrix_files(options)}
+            matrix.update(path for folder in common.seen.folders for path in tree(folder))
             rows: list[Row] = [("status", status), *said_rows(shown, self._names)]
             rows += world_rows(asked, common.seen, matrix, offline=common.offline)
             for name, outcome in zip(self._names, outcomes, strict=True):
@@ -80,10 +81,15 @@ def matrix_files(options: LockOptions) -> Iterator[str]:
     from stackfix.matrix.toml_files import matrix_directory
 
     for folder in (str(matrix_directory()), options.matrix_directory):
-        for above, folders, files in os.walk(folder) if folder is not None else ():
-            folders[:] = [name for name in folders if name != "__pycache__"]
-            yield above
-            yield from (f"{above}/{name}" for name in files)
+        yield from tree(folder) if folder is not None else ()
+
+
+def tree(folder: str) -> Iterator[str]:
+    """A folder, and all files and folders below it."""
+    for above, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        yield above
+        yield from (f"{above}/{name}" for name in files)
 
 
 def said_rows(shown: Sequence[Shown], names: Sequence[str]) -> Iterator[Row]:

@@ -19,6 +19,7 @@ class Seen:
     def __init__(self) -> None:
         self.began = time.time()
         self.texts: dict[str, bool] = {}            # path as it was opened -> whether it was there
+        self.folders: list[str] = []                # whose files count, told by what the system says of them
         self.answers: list[Answered] = []           # of servers
         self.indexes: tuple[str, ...] = ()          # base addresses in their order, without credentials
         self.unkept: str | None = None              # why the answer cannot be given again without deciding it
@@ -26,6 +27,13 @@ class Seen:
     def text(self, path: Path, *, there: bool | None = None) -> None:
         """Notes a file whose text counts, or that it is not there."""
         self.texts[str(path)] = path.is_file() if there is None else there
+
+    def folder(self, path: Path) -> None:
+        """Notes a folder of which every file counts, or that it is not there."""
+        if path.is_dir():
+            self.folders.append(str(path))
+        else:
+            self.text(path)
 
     def reading(self, read: ReadText) -> ReadText:
         """`read`, noting what it is asked for."""

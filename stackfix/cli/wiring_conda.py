@@ -51,6 +51,7 @@ class OpenChannels:
         """The channels, always the same for the same names. Raises BadInput."""
         if names not in self._opened:
             from stackfix.sources.conda_channels import open_channels
+            from stackfix.sources.settings import read_text
 
             common = self._common
             quiet = common.quiet or common.as_json
@@ -58,6 +59,7 @@ class OpenChannels:
                 names, bases=self._matrix.sources.conda_channels, environ=os.environ, home=Path.home(),
                 cache_dir=common.cache_dir, offline=common.offline, progress=not quiet and sys.stderr.isatty(),
                 snapshot_dir=self._snapshot if self._snapshot.is_dir() else None,
+                read=common.seen.reading(read_text),
             )
             for setting in self._opened[names].ignored if common.verbose and not common.quiet else ():
                 click.echo(f"not followed: {setting}", err=True)
@@ -84,12 +86,26 @@ def solver_for(
     from stackfix.matrix.toml_files import matrix_directory
 
     folder = matrix_directory() if directory is None else directory
-    common.seen.cannot_be_kept("the channels")
     opened = OpenChannels(matrix, folder / "conda", common)
     until.callback(opened.close)
+    note_channels(opened(request.channels), common)
     read_ahead(opened(request.channels), request)
     side = conda_side(opened, matrix, directory, kept)
     return joint_solver(side) if set(formats) & set(PIP_FORMATS) else conda_solver(side)
+
+
+def note_channels(channels: CondaChannels, common: CommonOptions) -> None:
+    """Notes what the channels rest on: their settings, and the cache where nobody is asked.
+
+    What servers say of channels is not noted: py-rattler asks them.
+    """
+    from stackfix.sources.conda_kept import KEPT
+
+    if not channels.offline:
+        common.seen.cannot_be_kept("the channels")
+    common.seen.folder(common.cache_dir / KEPT)
+    for path in [path for path in common.seen.texts if path.endswith("condarc")]:
+        common.seen.folder(Path(f"{path}.d"))
 
 
 def read_ahead(channels: CondaChannels, request: StackRequest) -> None:

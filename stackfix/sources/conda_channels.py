@@ -13,6 +13,7 @@ from stackfix.sources.conda_absent import no_records, told, told_left_out
 from stackfix.sources.conda_ahead import Ahead
 from stackfix.sources.conda_conflict import ChannelFacts
 from stackfix.sources.conda_errors import BadChannel, ChannelUnreachable
+from stackfix.sources.conda_files import ReadText
 from stackfix.sources.conda_live import Live
 from stackfix.sources.conda_names import DEFAULT, Place, Places, public_address
 from stackfix.sources.conda_records import our_record
@@ -24,16 +25,18 @@ if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
 
-def open_channels(
+def open_channels(  # noqa: PLR0913 - where everything is
     names: tuple[str, ...] = (), *, bases: tuple[tuple[str, str], ...], environ: Mapping[str, str], home: Path,
     cache_dir: Path, offline: bool = False, snapshot_dir: Path | None = None, progress: bool = False,
+    read: ReadText | None = None,
 ) -> CondaChannels:
     """The channels of these names (`--channel`), else the user's of .condarc and CONDA_CHANNELS, else conda-forge.
 
     `bases`: the addresses of matrices/sources.toml. `snapshot_dir`: the folder of the bundled records. `progress`:
-    show bars on stderr. Nothing is asked yet. Raises BadInput for a setting or a name that makes no sense.
+    show bars on stderr. `read`: reads a settings file. Nothing is asked yet. Raises BadInput for a setting or a name
+    that makes no sense.
     """
-    settings = read_conda_settings(environ, home)
+    settings = read_conda_settings(environ, home, read=read)
     if names and settings.override is not None:
         raise BadInput("--channel", f"override_channels_enabled is false in {settings.override.origin}",
                        "leave it out: the channels of .condarc are used")
@@ -74,6 +77,11 @@ class CondaChannels:
         self._reasons: dict[str, str | None] = {}       # by address: why the bundled records stand in
         self._sources: dict[tuple[str, str], list[Any]] = {}
         self._records: dict[tuple[str, str, str], tuple[CondaRecord, ...]] = {}
+
+    @property
+    def offline(self) -> bool:
+        """Whether nobody is asked: what is in the cache, and the bundled records, are all there is."""
+        return self._live.offline is not None
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stackfix.errors import BadInput
-from stackfix.sources.conda_files import Stated
+from stackfix.sources.conda_files import ReadText, Stated
 
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<plain>[A-Za-z_][A-Za-z0-9_]*))")
@@ -174,9 +174,11 @@ class _Said:
         return self._environ.get(match["braced"] or match["plain"], match[0])
 
 
-def read_conda_settings(environ: Mapping[str, str], home: Path, **places: Any) -> CondaSettings:
+def read_conda_settings(
+    environ: Mapping[str, str], home: Path, *, read: ReadText | None = None, **places: Any,
+) -> CondaSettings:
     """The settings in force on this machine. Raises BadInput for a file that makes no sense."""
     from stackfix.sources.conda_files import read_stated
     from stackfix.sources.settings import read_text
 
-    return conda_settings(read_stated(environ, home, read_text, **places), environ)
+    return conda_settings(read_stated(environ, home, read_text if read is None else read, **places), environ)
