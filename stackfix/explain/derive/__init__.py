@@ -11,6 +11,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "build-subject": "stackfix.explain.derive.builds",
     "flash-attn-subject": "stackfix.explain.derive.builds",
     "conflict": "stackfix.explain.derive.conflicts",
+    "companion-release": "stackfix.explain.derive.conflicts",
     "kept-pin": "stackfix.explain.derive.conflicts",
     "torch-release": "stackfix.explain.derive.resolution",
     "stack-requirement": "stackfix.explain.derive.resolution",

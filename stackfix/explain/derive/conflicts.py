@@ -12,6 +12,7 @@ from stackfix.explain.derive.stack import (
     builds_meant,
     in_stack,
     linux_builds,
+    local_cuda,
     lock_of,
     pins_of,
     project,
@@ -71,8 +72,13 @@ def torch_side(first: Statement, second: Statement, facts: Facts) -> Fields:
 
 
 def torch_that_admits(library: str, spec: str, torch: str | None, facts: Facts) -> Fields:
-    """The releases of torch (the default index's builds) whose pin of a library a specifier admits."""
-    builds = [each for each in linux_builds(facts) if each.index == DEFAULT_INDEX]
+    """The releases of torch whose pin of a library a specifier admits.
+
+    Of the CUDA that `torch` states by its local version, else of the default index.
+    """
+    cuda = local_cuda(torch or "")
+    builds = [each for each in linux_builds(facts)
+              if (cuda is None and each.index == DEFAULT_INDEX) or cuda == each.cuda]
     every = releases(builds)
     pinned = {each.version: exact(pins_of(each).get(library, "")) for each in builds}
     fitting = [version for version in every if (pin := pinned[version]) is not None and admits(spec, pin)]
@@ -80,7 +86,9 @@ def torch_that_admits(library: str, spec: str, torch: str | None, facts: Facts) 
     release = release_of(torch or "")
     own = next((each for each in every if release is not None and Version(each) == release), None)
     if own is not None:
-        found |= {"torch_release": own, "torch_pin": pinned[own] or ""}
+        meant = next(each for each in builds if each.version == own)
+        found |= {"torch_release": own, "torch_cuda": meant.cuda, "torch_pin": pinned[own] or "",
+                  "own_lock": lock_of(meant)}
     if not fitting:
         return {**found, "no_torch": "yes"}
     near = nearest(fitting, release)
@@ -135,7 +143,7 @@ def kept_pin(fields: Fields, facts: Facts) -> Fields:
     who, library, has = project(fields["who"]), project(fields["library"]), fields.get("has")
     if not (in_stack(who) or in_stack(library)):
         return {}
-    found: dict[str, str] = {"stack": "yes", "who_project": who, "library_project": library}
+    found: dict[str, str] = {"stack": "yes", "who_named": f"{fields['who']} {fields.get('who_version', '')}".strip()}
     pinned = exact(fields.get("needs", "").removeprefix(fields["library"]).strip())
     if pinned:
         found["pin"] = pinned
@@ -164,8 +172,27 @@ def moved_library(library: str, has: str, torch: str | None, facts: Facts) -> Fi
     wider = torch_that_admits(library, f"=={major}.*", torch, facts)
     if "torch_fits" in wider:
         told = {**wider, **told, "major": major, "major_fits": wider["torch_fits"], "major_near": wider["torch_near"],
-                "major_pin": wider["near_pin"], "exact": "" if "no_torch" in told else "yes"}
+                "major_pin": wider["near_pin"], "exact": "" if "no_torch" in told else "yes",
+                "same_major": "yes" if told.get("torch_pin", "").partition(".")[0] == major else ""}
     return told
 
 
-DERIVE: Mapping[str, Derivation] = {"conflict": conflict, "kept-pin": kept_pin}
+def companion_release(fields: Fields, facts: Facts) -> Fields:
+    """Of a `requirement` on a companion: `companion_torch`, the torch that it is for, `asked_release`, and `lock`."""
+    name, asked = fields.get("project", ""), fields.get("asked", "")
+    release = release_of(asked)
+    row = next((each for each in facts.companions
+                if release is not None and each.package == name and Version(each.version) == release), None)
+    torch = exact(row.torch or "") if row else None
+    meant = builds_meant(torch, local_cuda(asked), facts)
+    if row is None or torch is None or not meant:
+        return {}
+    return {"companion_torch": torch, "asked_release": row.version,
+            "lock": lock_of(meant[0], fields.get("python"), f"--with {name}=={row.version}")}
+
+
+DERIVE: Mapping[str, Derivation] = {
+    "conflict": conflict,
+    "kept-pin": kept_pin,
+    "companion-release": companion_release,
+}
