@@ -177,8 +177,8 @@ def test_the_same_wheels_give_the_same_bytes_and_the_check_sees_a_change(
     wheels = read_manifest(almanac / loading.MANIFEST)
     assert {each.name for each in kept} == {each.sha256 for each in wheels}
 
-    facts = [loading.facts_from(each, loading.reduced(each, Cache(almanac.parent / "store")), frozenset())
-             for each in wheels]
+    facts = [loading.facts_from(each, loading.reduced(each, Cache(almanac.parent / "store")),
+                                loading.ReadByBook(almanac)) for each in wheels]
     changed = [replace(each, libraries={path: replace(library, wanted=library.wanted[1:], uses=())
                                         for path, library in each.libraries.items()}) for each in facts]
     (almanac / FILE).write_bytes(loading.packed(changed))

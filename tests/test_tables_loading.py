@@ -112,6 +112,17 @@ def test_names_of_torch_are_answered_by_its_book() -> None:
     assert not symbols.tells("_ZSt4moveIRiEOT_S1_")
 
 
+def test_a_name_that_has_moved_is_in_one_library_alone() -> None:
+    sha256 = wheels_of("torch")["2.3.1"]
+    paths = [f"site/torch/lib/lib{name}.so" for name in ("c10", "c10_cuda", "torch_cpu", "torch_cuda", "torch_python")]
+    moved = {path: book().symbols(sha256, path).lacks for path in paths}
+    assert len(moved[paths[2]]) > 50
+    for path, names in moved.items():
+        assert offered(sha256, path, *names) == set()
+        elsewhere = set[str]().union(*(offered(sha256, other, *names) for other in paths if other != path))
+        assert len(elsewhere) >= 0.9 * len(names)       # the rest is in libraries beside these
+
+
 class Book:
     """One minor with two patches; fills TorchBook."""
 

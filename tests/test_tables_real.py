@@ -63,6 +63,6 @@ def test_a_published_wheel_is_told_as_it_is(row: ManifestWheel, tmp_path: Path) 
         data = mapped(installed / library.path.removeprefix("site/"))
         if not isinstance(library.elf, UnreadableElf):
             assert answers(open_symbols(reduced, library.path).layout.data) == answers(data)
-    facts = facts_of(row, tables, lambda each: open_symbols(reduced, each), in_book=False)
+    facts = facts_of(row, tables, lambda each: open_symbols(reduced, each), None)
     assert list(unlike(open_loading_book(None, no_torch), facts)) == []
     shutil.rmtree(installed)

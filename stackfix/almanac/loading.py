@@ -16,6 +16,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from stackfix.abi.book import open_torch_book
+from stackfix.abi.records import TorchBook
 from stackfix.almanac.fetch import PYTHON, closure, download
 from stackfix.almanac.loading_check import differing, no_torch, unlike
 from stackfix.almanac.loading_facts import WheelFacts, distances, document_of, exports_of, facts_of
@@ -31,6 +33,7 @@ from stackfix.sources.cache import Cache
 from stackfix.tables.kept import keep, read_kept
 from stackfix.tables.loading_book import FILE, LoadingBook
 from stackfix.tables.loading_format import MOST, pack
+from stackfix.tables.loading_torch import ReleaseNames, release_names
 from stackfix.tables.opened import open_symbols
 from stackfix.tables.records import ReducedWheel
 from stackfix.tables.reduce import reduce_wheel
@@ -97,7 +100,7 @@ def add(requirements: Iterable[str], directory: Path, store: Cache, python: str)
 
 def made(wheels: Iterable[ManifestWheel], directory: Path, store: Cache) -> bytes:
     """The bytes of the file. Reads wheels that the store lacks."""
-    book = of_the_book(directory)
+    book = ReadByBook(directory)
     facts = [facts_from(wheel, reduced(wheel, store), book) for wheel in in_order(wheels)]
     content = packed(facts)
     if len(content) > MOST:
@@ -111,14 +114,15 @@ def packed(facts: Sequence[WheelFacts]) -> bytes:
                          for symbol in library.wanted})
     asked = SymbolNames(looked_for)
     exports = [{path: exports_of(library, asked) for path, library in each.libraries.items()} for each in facts]
-    names = sorted({*looked_for, *(name for each in exports for found in each.values() for name in found)})
+    names = sorted({*looked_for, *(name for each in exports for found in each.values() for name in found),
+                    *(name for each in facts for library in each.libraries.values() for name in library.lacks)})
     places = {name: place for place, name in enumerate(names)}
     return pack(names, distances(places[name] for name in looked_for), [
         ((each.wheel.package, each.wheel.version, each.wheel.file, each.wheel.sha256), document_of(each, found, places))
         for each, found in zip(facts, exports, strict=True)])
 
 
-def facts_from(wheel: ManifestWheel, found: ReducedWheel, book: frozenset[str]) -> WheelFacts:
+def facts_from(wheel: ManifestWheel, found: ReducedWheel, book: ReadByBook) -> WheelFacts:
     """The facts of a wheel whose tables were read."""
     opened: dict[str, MappedSymbols] = {}
 
@@ -127,12 +131,23 @@ def facts_from(wheel: ManifestWheel, found: ReducedWheel, book: frozenset[str]) 
             opened[path] = open_symbols(found, path)
         return opened[path]
 
-    return facts_of(wheel, found.tables, symbols, in_book=wheel.sha256 in book)
+    return facts_of(wheel, found.tables, symbols, book.names(wheel))
 
 
-def of_the_book(directory: Path) -> frozenset[str]:
-    """Hashes of the wheels that the book of torch was made of."""
-    return frozenset(each.sha256 for each in read_manifest(directory / TORCH))
+class ReadByBook:
+    """The wheels that the book of torch was made of."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._wheels = frozenset(each.sha256 for each in read_manifest(directory / TORCH))
+        self._book: TorchBook | None = None
+
+    def names(self, wheel: ManifestWheel) -> ReleaseNames | None:
+        """What the book says of a wheel's release; None where it was not made of this wheel."""
+        if wheel.sha256 not in self._wheels:
+            return None
+        self._book = self._book or open_torch_book(self._directory)
+        return release_names(self._book, wheel.version)
 
 
 def reduced(wheel: ManifestWheel, store: Cache) -> ReducedWheel:
@@ -163,7 +178,7 @@ def check(directory: Path, store: Cache) -> None:
     lines, compared = [f"{file}: not in both" for _, _, file, _ in sorted({*listed} ^ {*told.wheels})], 0
     if not lines and listed != list(told.wheels):
         lines = ["the order of its wheels"]
-    book = of_the_book(directory)
+    book = ReadByBook(directory)
     for wheel in wheels if not lines else ():
         found = read_kept(store, wheel.sha256)
         if found is not None:

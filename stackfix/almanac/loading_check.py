@@ -34,7 +34,8 @@ def is_like(told: BookSymbols, library: LibraryFacts) -> bool:
     offered = library.symbols.offered(SymbolNames(list(told.exports)))
     used = tuple((each.name, each.version, each.file, bool(number & 1)) for number in library.uses
                  for each in (library.wanted[number >> 1],))
-    return (told.told, told.wanted, told.used) == (library.told, library.wanted, used) and \
+    return (told.told, told.wanted, told.used, told.lacks) == (
+        library.told, library.wanted, used, frozenset(library.lacks)) and \
         {name: tuple(offers) for name, offers in offered.items()} == dict(told.exports)
 
 

@@ -14,7 +14,7 @@ from stackfix.inspect.plain import to_json
 from stackfix.inspect.records import ElfObject, Offer, SymbolNames, UndefinedSymbol
 from stackfix.prove.records import LibraryAt, WheelTables
 from stackfix.tables.loading_book import USUAL
-from stackfix.tables.loading_symbols import EVERY, INTERNAL, NAMED, NOT_INTERNAL, OF_TORCH
+from stackfix.tables.loading_symbols import EVERY, INTERNAL, NAMED, NOT_INTERNAL, OF_TORCH, TorchNames
 
 FEW, SHORT = 3000, 120_000      # symbols of a library, and bytes of their names, that are all told
 OfLibrary = Callable[[str], MappedSymbols]      # its symbols, by its path
@@ -28,6 +28,7 @@ class LibraryFacts:
     wanted: tuple[UndefinedSymbol, ...]     # of other wheels and of the system, in the file's order
     uses: tuple[int, ...]                   # twice the place in `wanted`, one more where only the PLT asks
     told: str
+    lacks: tuple[str, ...]          # names that the book of torch has of the release, but not in this library of it
     symbols: MappedSymbols
 
 
@@ -40,17 +41,19 @@ class WheelFacts:
     libraries: Mapping[str, LibraryFacts]   # by path; those that the loader refuses are in `tables` alone
 
 
-def facts_of(wheel: ManifestWheel, tables: WheelTables, symbols: OfLibrary, *, in_book: bool) -> WheelFacts:
-    """The facts of a wheel. `in_book`: the book of torch was made of this very wheel."""
+def facts_of(wheel: ManifestWheel, tables: WheelTables, symbols: OfLibrary, torch: TorchNames | None) -> WheelFacts:
+    """The facts of a wheel. `torch`: what its book says, where it was made of this very wheel."""
     within = Within(tables.libraries, symbols)
+    exported = Exported(tables.libraries, symbols, torch) if torch is not None else None
     found = {}
     for each in tables.libraries:
         if isinstance(each.elf, ElfObject):
             own = symbols(each.path)
             wanted = tuple(within.outward(each.path, own))
+            told = told_of(each.path, wheel, own, in_book=torch is not None)
             found[each.path] = LibraryFacts(
-                elf=each.elf, wanted=wanted, uses=tuple(uses_of(wanted, own)), symbols=own,
-                told=told_of(each.path, wheel, own, in_book=in_book))
+                elf=each.elf, wanted=wanted, uses=tuple(uses_of(wanted, own)), symbols=own, told=told,
+                lacks=tuple(sorted(exported.elsewhere(each.path))) if exported and told == OF_TORCH else ())
     return WheelFacts(wheel=wheel, tables=tables, libraries=found)
 
 
@@ -62,7 +65,7 @@ class Within:
         self._elves = {each.path: each.elf for each in libraries if isinstance(each.elf, ElfObject)}
         self._by_name: dict[str, list[str]] = {}
         for path, elf in self._elves.items():
-            for name in {path.rpartition("/")[2], elf.soname} - {None}:
+            for name in {file_of(path), elf.soname} - {None}:
                 self._by_name.setdefault(str(name), []).append(path)
 
     def outward(self, path: str, symbols: MappedSymbols) -> Iterator[UndefinedSymbol]:
@@ -91,6 +94,27 @@ class Within:
         return seen
 
 
+class Exported:
+    """What the libraries of a torch wheel export, beside what the book says of the release."""
+
+    def __init__(self, libraries: Iterable[LibraryAt], symbols: OfLibrary, torch: TorchNames) -> None:
+        self._torch = torch
+        paths = [each.path for each in libraries
+                 if isinstance(each.elf, ElfObject) and is_torch_library(file_of(each.path))]
+        self._names = {path: {each.name for each in symbols(path).defined() if torch.is_told(each.name)}
+                       for path in paths}
+        self._every = frozenset[str]().union(*self._names.values())
+
+    def elsewhere(self, path: str) -> Iterator[str]:
+        """Names that the book gives to this library, which another one of the wheel has: they have moved."""
+        own, file = self._names[path], file_of(path)
+        return (name for name in self._every - own if self._torch.offers(file, name))
+
+
+def file_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def uses_of(wanted: Sequence[UndefinedSymbol], symbols: MappedSymbols) -> Iterator[int]:
     """The relocations that ask for what is wanted, in the loader's order."""
     places = {(each.name, each.version, each.file): place for place, each in enumerate(wanted)}
@@ -106,7 +130,7 @@ def told_of(path: str, wheel: ManifestWheel, symbols: MappedSymbols, *, in_book:
         return EVERY
     if wheel.package.startswith("nvidia-"):
         return NOT_INTERNAL
-    return OF_TORCH if in_book and is_torch_library(path.rpartition("/")[2]) else NAMED
+    return OF_TORCH if in_book and is_torch_library(file_of(path)) else NAMED
 
 
 def exports_of(library: LibraryFacts, looked_for: SymbolNames) -> Mapping[str, tuple[Offer, ...]]:
@@ -138,7 +162,7 @@ def library_document(library: LibraryAt, facts: LibraryFacts, exports: Mapping[s
     return {
         "path": library.path, "elf": elf, "told": facts.told, "likes": [list(each) for each in likes],
         "wanted": [places[each.name] for each in facts.wanted], "as": [likes.index(each[1:]) for each in facts.wanted],
-        "uses": list(facts.uses),
+        "uses": list(facts.uses), "lacks": distances(places[each] for each in facts.lacks),
         "offers": [[[list(offer) for offer in offers], distances(found)]
                    for offers, found in sorted(alike.items(), key=lambda item: item[1])],
     }

@@ -83,7 +83,8 @@ class LoadingBook:
                      for each in (wanted[number >> 1],))
         exports = {names[place]: offers for offers, places in map(offered_alike, library["offers"]) for place in places}
         return BookSymbols(file=library["path"].rpartition("/")[2], wanted=wanted, used=used, exports=exports,
-                           told=library["told"], named=self._looked_for)
+                           told=library["told"], named=self._looked_for,
+                           lacks=frozenset(names[place] for place in accumulate(library["lacks"])))
 
     @cached_property
     def _names(self) -> list[str]:

@@ -33,6 +33,7 @@ class BookSymbols:
     exports: Mapping[str, tuple[Offer, ...]]
     told: str                       # which names are in `exports` if it has them: EVERY ... NOT_INTERNAL; else NAMED
     named: frozenset[str]           # names that were looked for when the almanac was made
+    lacks: frozenset[str]           # names that the book of torch gives to it, and another library of torch has
     torch: TorchNames | None = None
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
@@ -49,7 +50,8 @@ class BookSymbols:
         for name in names:
             if name in self.exports:
                 found[name] = self.exports[name]
-            elif self.torch is not None and name not in self.named and self.torch.offers(self.file, name):
+            elif self.torch is not None and name not in self.named and name not in self.lacks and \
+                    self.torch.offers(self.file, name):
                 found[name] = PLAIN
         return found
 
