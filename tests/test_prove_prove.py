@@ -123,6 +123,17 @@ def test_a_library_that_the_stack_has_in_another_major_is_a_failure(tmp_path: Pa
     assert clean(target).troubles[0].library == "libnvJitLink.so.13"
 
 
+def test_a_library_that_lies_where_nobody_looks_is_told_and_no_refusal(tmp_path: Path) -> None:
+    world = stack_world(World(tmp_path), "__nvJitLinkAddData_12_1").wheel("other", "1.0", {
+        "other/core.cpython-311-x86_64-linux-gnu.so": lib(needs=("libnvJitLink.so.12", "libcusparse.so.12"))})
+    target = prover(Shop(world)).proven(())
+    assert target.verdict == LOADS
+    told, = clean(target).beware
+    assert told.startswith("core.cpython-311-x86_64-linux-gnu.so of other does not look where the stack has "
+                           "libnvJitLink.so.12, libcusparse.so.12: ")
+    assert next(each.verdict for each in target.imports if each.project == "other") == CANNOT_TELL
+
+
 def test_symbols_without_a_version_that_zlib_may_have_are_trusted(tmp_path: Path) -> None:
     world = World(tmp_path).wheel("some", "1.0", {MODULE: lib(needs=("libz.so.1",), wants=("inflate",))})
     target = prover(Shop(world)).proven(())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stackfix.diagnose.abi_groups import extensions
 from stackfix.diagnose.abi_text import severity_of
-from stackfix.diagnose.faults import find_faults, serious
+from stackfix.diagnose.faults import find_faults, own_copies, serious
 from stackfix.diagnose.faults_open import is_of_system
 from stackfix.diagnose.faults_records import Fault
 from stackfix.diagnose.situation import View
 from stackfix.inspect.records import FileAt, Files, Symbols
 from stackfix.prove.base import Base
 
-BREAKS, TRUSTED, UNTOLD, HARMLESS = "breaks", "trusted", "untold", "harmless"
+# "unreached": the stack has the library, and nothing leads to it: what needs it works once another package has loaded
+# it, or with a variable
+BREAKS, TRUSTED, UNTOLD, UNREACHED, HARMLESS = "breaks", "trusted", "untold", "unreached", "harmless"
 SHOWN = 4                           # symbols in a sentence
 
 
@@ -41,8 +43,27 @@ def rule(view: View, base: Base, fault: Fault, without: tuple[str, ...]) -> Ruli
         return of_driver(fault, without)
     if is_trusted(base, fault):
         return Ruling(kind=TRUSTED, fault=fault)
+    if is_unreached(view, fault):
+        return Ruling(kind=UNREACHED, fault=fault)
     why = untold(view, fault)
     return Ruling(kind=BREAKS if why is None else UNTOLD, fault=fault, why=why)
+
+
+def is_unreached(view: View, fault: Fault) -> bool:
+    """Whether the stack has a library that is looked for in vain, and no import fails by that."""
+    at_import = any(each.opening.phase == "import" and each.opening.may_fail is None for each in fault.sightings)
+    return fault.category == "missing" and not at_import and bool(own_copies(view, fault.name))
+
+
+def unreached_in(view: View, found: Iterable[Ruling]) -> Iterator[str]:
+    """A sentence for each file that does not look where the stack has its libraries."""
+    names: dict[str, list[str]] = {}
+    for each in found:
+        if each.kind == UNREACHED:
+            names.setdefault(needed_by(view, each.fault), []).append(each.fault.name)
+    for who, libraries in names.items():
+        yield (f"{who} does not look where the stack has {', '.join(libraries)}: it works once another package has "
+               "loaded them, as import torch does, or with LD_LIBRARY_PATH, which stackfix repair sets")
 
 
 def untold(view: View, fault: Fault) -> str | None:

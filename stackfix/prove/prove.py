@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from stackfix.diagnose.faults_records import Fault
 from stackfix.prove.assumed import assumptions
 from stackfix.prove.facts import Short, answers, facts_of, files_of
-from stackfix.prove.judge import BREAKS, UNTOLD, Ruling, rulings
+from stackfix.prove.judge import BREAKS, UNREACHED, UNTOLD, Ruling, rulings, unreached_in
 from stackfix.prove.proof_records import (
     CANNOT_TELL,
     CLEAN,
@@ -107,7 +107,7 @@ class Prover:
         verdict = self.verdict(self.rulings)
         return Tried(name=CLEAN, title=CLEAN_TITLE, holds=(), variables=(), verdict=verdict, taken=(),
                      why=self.why(verdict), troubles=troubles_of(self.view, self.broken, self.short),
-                     beware=beware_of(self.view, self.short))
+                     beware=(*unreached_in(self.view, self.rulings), *beware_of(self.view, self.short)))
 
     def tried(self, laid: Laid) -> Tried:
         """One of the others."""
@@ -119,7 +119,7 @@ class Prover:
         verdict = self.verdict(found)
         broken = tuple(each.fault for each in found if each.kind == BREAKS)
         return replace(tried_of(laid, verdict, why=self.why(verdict)), troubles=troubles_of(view, broken, short),
-                       beware=beware_of(view, short),
+                       beware=(*unreached_in(view, found), *beware_of(view, short)),
                        taken=tuple(taken_otherwise(self.facts, facts_of(view, short))))
 
     def verdict(self, found: Sequence[Ruling]) -> str:
@@ -151,7 +151,7 @@ def verdicts(found: Sequence[Ruling]) -> Mapping[tuple[str, str], str]:
     """The worst that was found of each import."""
     worst: dict[tuple[str, str], str] = {}
     for ruling in found:
-        for seen in ruling.fault.sightings if ruling.kind in {BREAKS, UNTOLD} else ():
+        for seen in ruling.fault.sightings if ruling.kind in {BREAKS, UNTOLD, UNREACHED} else ():
             key = seen.opening.project or "", seen.opening.phase
             if ruling.kind == BREAKS or key not in worst:
                 worst[key] = FAILS if ruling.kind == BREAKS else CANNOT_TELL
