@@ -9,12 +9,11 @@ from stackfix.explain.context import read_context
 from stackfix.explain.fill import filled_causes
 from stackfix.explain.match import find_messages, with_fields
 from stackfix.explain.records import Cause, Derivation, Explanation, Facts, Fields, Line, Message, Rule, Text
-from stackfix.explain.text_words import Words
+from stackfix.explain.text_words import MOST_BROKEN, Words
 from stackfix.explain.unknown import read_unknown
 
 MOST_CAUSES = 8         # more are noise: they are of the lightest messages
 MOST_DERIVED = 24       # messages for which the almanac is asked
-MOST_BROKEN = 400       # lines of a text in which a message is looked for over the ends of lines
 
 
 def explain(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stackfix.explain.records import Rule, Text
 from stackfix.explain.rules import EXPECTED, parse_rules, paths_of
+from stackfix.explain.text_words import MOST_BROKEN
 from stackfix.matrix.toml_files import parse_file, read_file
 
 BEGINS = "\n[[rule]]\n"
@@ -21,7 +22,9 @@ def read_rules_for(text: Text, directory: Path | None = None) -> tuple[Rule, ...
     What is faulty in the others stays unsaid. Raises BadInput.
     """
     lines = [line.text.lower() for line in text.lines]
-    whole = "\n".join((*lines, "".join(lines), " ".join(lines)))        # a message may be broken over lines
+    whole = "\n".join(lines)
+    if len(lines) <= MOST_BROKEN:       # a message may be broken over lines
+        whole = "\n".join((whole, "".join(lines), " ".join(lines)))
     rules = [rule for path in paths_of(directory) for rule in parse_wanted(path, whole)]
     return tuple(sorted(rules, key=lambda rule: (-rule.weight, rule.name)))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, islice
 
 from stackfix.explain.records import Line, Text
 
 BUDGET = 1_000_000_000          # squares of the lengths of lines looked at: what a pattern may take of a hostile line
 SHORT = 512                     # characters of a line once that is spent; a log's lines are shorter
+MOST_BROKEN = 400               # lines of a text in which a message is looked for over the ends of lines
 FIRST, LAST = 1000, 4000        # of the lines with a word: how many of the first and of the last are looked at
 
 
@@ -40,15 +41,26 @@ class Words:
 
     def _places(self, word: str) -> tuple[int, ...]:
         if word not in self._found:
-            self._found[word] = tuple(self._search(word))
+            first = tuple(islice(self._search(word), FIRST + LAST + 1))
+            if len(first) > FIRST + LAST:
+                last = tuple(islice(self._search_back(word), LAST))
+                first = (*first[:FIRST], *(each for each in reversed(last) if each > first[FIRST - 1]))
+            self._found[word] = first
         return self._found[word]
 
-    def _search(self, word: str) -> Iterable[int]:
+    def _search(self, word: str) -> Iterator[int]:
         at = self._whole.find(word)
         while at >= 0:
             place = bisect_right(self._starts, at) - 1
             yield place
             at = self._whole.find(word, self._starts[place + 1])
+
+    def _search_back(self, word: str) -> Iterator[int]:
+        at = self._whole.rfind(word)
+        while at >= 0:
+            place = bisect_right(self._starts, at) - 1
+            yield place
+            at = self._whole.rfind(word, 0, max(self._starts[place] - 1, 0))
 
 
 def few(places: list[int]) -> list[int]:
