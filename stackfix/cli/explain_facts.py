@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
-    from stackfix.matrix.code_records import Codes, Frameworks
+    from stackfix.matrix.code_records import Codes
     from stackfix.matrix.library_records import Libraries
-    from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Matrix, TorchBuild
+    from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Frameworks, Matrix, TorchBuild
 
 class MatrixFacts:
     """Fills explain.records.Facts from one matrix folder, ours where none is named."""
