@@ -227,7 +227,8 @@ class PackageIndex:
     def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
             raise refused(answer, url)
-        page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url)
+        page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url,
+                          packed=answer.sent)
         # Nobody waits for the disk: close() sees to what is left.
         keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers,
                        content=answer.body if answer.sent is None else answer.sent, packed=answer.packed, now=now,
@@ -258,4 +259,5 @@ class PackageIndex:
 
 
 def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:
-    return parse_page(kept.content, kept.content_type, project=name, index=base, url=kept.url)
+    return parse_page(kept.content, kept.content_type, project=name, index=base, url=kept.url,
+                      packed=None if kept.stored is kept.content else kept.stored)

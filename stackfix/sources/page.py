@@ -119,12 +119,14 @@ class Page:
         return BadPage(self.name, self.index, reason)
 
 
-def parse_page(content: bytes, content_type: str, *, project: str, index: str, url: str) -> Page:
-    """The page of `project` (normalised) that came from `url`. Raises BadPage."""
+def parse_page(
+    content: bytes, content_type: str, *, project: str, index: str, url: str, packed: bytes | None = None,
+) -> Page:
+    """The page of `project` (normalised) that came from `url`. Raises BadPage. `packed`: the content gzipped."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
         if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
-            entries = _json_entries(content, project)
+            entries = _json_entries(content, project, packed)
         elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
             entries = _html_entries(content, url, project, index)
         else:
@@ -134,8 +136,8 @@ def parse_page(content: bytes, content_type: str, *, project: str, index: str, u
     return Page(project, index, url, entries)
 
 
-def _json_entries(content: bytes, project: str) -> Entries:
-    page, entries = read_json(content)
+def _json_entries(content: bytes, project: str, packed: bytes | None) -> Entries:
+    page, entries = read_json(content, packed)
     meta, name = page.get("meta"), page.get("name")
     version = meta.get("api-version") if isinstance(meta, dict) else None
     _check_version(version if isinstance(version, str) else "none")

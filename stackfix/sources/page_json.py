@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from stackfix.sources.page_text import PageText
+
 Entry = dict[str, Any]
 _KEY = '"filename"'
 _FIRST = re.compile(r'"filename"(\s*:\s*)"')
@@ -65,53 +67,59 @@ def _start_of(name: str) -> str:
 class Found:
     """Entries found by their names in the page's text. `mark`: what stands before each name."""
 
-    def __init__(self, text: str, mark: str, starts: Iterable[str]) -> None:
+    def __init__(self, text: str, mark: str, starts: Iterable[str], packed: bytes | None = None) -> None:
         self._counts = Counter(starts)
         self.starts = tuple(self._counts)
-        self._text, self._mark = text, mark
+        self._text, self._mark = PageText(text, packed), mark
 
     def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
         """The entries of accepted files of these starts. Raises ValueError where one cannot be read."""
-        for place, name in sorted(found for start in starts for found in self._places(start)):
+        text = self._text.get()
+        for place, name in sorted(found for start in starts for found in self._places(text, start)):
             if accept is None or accept(name):
-                yield self.span(place, name)[0]
+                yield entry_at(text, place, name)[0]
 
-    def _places(self, start: str) -> Iterator[tuple[int, str]]:
+    def _places(self, text: str, start: str) -> Iterator[tuple[int, str]]:
         """Where the files of a start are, and their names: from the end, where the newest versions mostly are."""
-        sought, left, place = f"{self._mark}{start}", self._counts[start], len(self._text)
+        sought, left, place = f"{self._mark}{start}", self._counts[start], len(text)
         while left:
-            place = self._text.rindex(sought, 0, place)
-            name = self.name_at(place)
+            place = text.rindex(sought, 0, place)
+            name = name_at(text, self._mark, place)
             if _start_of(name) == start:
                 left -= 1
                 yield place, name
 
-    def name_at(self, place: int) -> str:
-        """The file name behind the mark at `place`."""
-        begin = place + len(self._mark)
-        return self._text[begin:self._text.index('"', begin)]
 
-    def span(self, place: int, name: str) -> tuple[Entry, int, int]:
-        """The entry around the file name at `place`, its start and its end in the text. Raises ValueError."""
-        at = place
-        for _ in range(_MAX_NESTED):
-            at = self._text.rfind("{", 0, at)
-            if at < 0:
-                break
-            try:
-                entry, end = _decode(self._text, at)
-            except (ValueError, RecursionError):
-                continue
-            if end > place and isinstance(entry, dict) and entry.get("filename") == name:
-                return entry, at, end
-        raise ValueError(f"says something of {name[:200]!r} that is no valid JSON")
+def name_at(text: str, mark: str, place: int) -> str:
+    """The file name behind the mark at `place`."""
+    begin = place + len(mark)
+    return text[begin:text.index('"', begin)]
 
 
-def read_json(content: bytes) -> tuple[Entry, Entries]:
-    """The page without its files, and its files. Raises ValueError, with a reason, for what is no page."""
+def entry_at(text: str, place: int, name: str) -> tuple[Entry, int, int]:
+    """The entry around the file name at `place`, its start and its end in the text. Raises ValueError."""
+    at = place
+    for _ in range(_MAX_NESTED):
+        at = text.rfind("{", 0, at)
+        if at < 0:
+            break
+        try:
+            entry, end = _decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+        if end > place and isinstance(entry, dict) and entry.get("filename") == name:
+            return entry, at, end
+    raise ValueError(f"says something of {name[:200]!r} that is no valid JSON")
+
+
+def read_json(content: bytes, packed: bytes | None = None) -> tuple[Entry, Entries]:
+    """The page without its files, and its files. Raises ValueError, with a reason, for what is no page.
+
+    `packed`: the content gzipped, to be kept in its place.
+    """
     try:
         text = content.decode("utf-8")
-        found = find_entries(text)
+        found = find_entries(text, packed)
         if found is not None:
             return found
         page = json.loads(text)
@@ -123,7 +131,7 @@ def read_json(content: bytes) -> tuple[Entry, Entries]:
     raise ValueError("has not the shape of an index page (PEP 691)")
 
 
-def find_entries(text: str) -> tuple[Entry, Found] | None:
+def find_entries(text: str, packed: bytes | None = None) -> tuple[Entry, Found] | None:
     """As read_json, None where the text has to be decoded whole. Raises ValueError for broken JSON around the files."""
     first, opening = _FIRST.search(text), _FILES.search(text)
     if first is None or opening is None:
@@ -132,11 +140,10 @@ def find_entries(text: str) -> tuple[Entry, Found] | None:
     starts: list[str] = re.compile(re.escape(mark) + _START).findall(text, opening.end())
     if not starts or text.count(_KEY) != len(starts):
         return None
-    found = Found(text, mark, starts)
     last = text.rindex(mark)
-    _, begin, _ = found.span(first.start(), found.name_at(first.start()))
-    _, _, end = found.span(last, found.name_at(last))
+    _, begin, _ = entry_at(text, first.start(), name_at(text, mark, first.start()))
+    _, _, end = entry_at(text, last, name_at(text, mark, last))
     page = json.loads(text[:opening.end()] + text[end:])
     if begin != opening.end() or not isinstance(page, dict) or page.get("files") != []:
         return None
-    return page, found
+    return page, Found(text, mark, starts, packed)
