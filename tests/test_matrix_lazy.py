@@ -13,7 +13,7 @@ from stackfix.matrix.load import load_matrix
 from stackfix.matrix.toml_files import matrix_directory
 
 ROWS = ("torch", "components", "companions", "rules", "flash_attn", "flash_attn_wheels", "driver_families",
-        "toolkit_drivers")
+        "toolkit_drivers", "frameworks")
 
 
 @pytest.mark.parametrize("name", ROWS)

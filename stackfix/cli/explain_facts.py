@@ -46,11 +46,9 @@ class MatrixFacts:
 
         return load_codes(self._directory)
 
-    @cached_property
+    @property
     def frameworks(self) -> Frameworks:
-        from stackfix.matrix.frameworks import load_frameworks
-
-        return load_frameworks(self._directory)
+        return self.matrix.frameworks
 
     @cached_property
     def libraries(self) -> Libraries:

@@ -17,6 +17,7 @@ from stackfix.matrix.records import (
     DriverFamily,
     FlashAttnRelease,
     FlashAttnWheel,
+    Frameworks,
     Matrix,
     Rule,
     ToolkitComponent,
@@ -93,3 +94,9 @@ class LazyMatrix:
     @property
     def flash_attn_wheels(self) -> tuple[FlashAttnWheel, ...]:
         return self._flash[1]
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        from stackfix.matrix.frameworks import parse_frameworks
+
+        return self._parsed("frameworks.toml", parse_frameworks)
