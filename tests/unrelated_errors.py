@@ -72,7 +72,7 @@ UNRELATED: Mapping[str, str] = {
     "malloc": (
         "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate "
         "memory: you tried to allocate 12884901888 bytes. Error code 12 (Cannot allocate memory)"),
-    "disk-full": "OSError: [Errno 28] No space left on device: '/root/.cache/pip/http/1/2/3'",
+    "disk-full": "OSError: [Errno 28] No space left on device: '/home/u/.cache/pip/http/1/2/3'",
     "shared-memory": (
         "RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that "
         "dataloader's workers are out of shared memory. Please try to raise your shared memory limit."),
