@@ -9,11 +9,11 @@ import pytest
 from stackfix.errors import BadInput
 from stackfix.matrix.code_records import Architecture
 from stackfix.matrix.codes import load_codes
-from stackfix.matrix.frameworks import load_frameworks
+from stackfix.matrix.lazy import open_matrix
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.toml_files import matrix_directory
 
-CODES, FRAMEWORKS, MATRIX = load_codes(), load_frameworks(), load_matrix()
+CODES, FRAMEWORKS, MATRIX = load_codes(), open_matrix().frameworks, load_matrix()
 NUMBERS = (1, 2, 3, 34, 35, 36, 46, 98, 100, 101, 200, 209, 218, 219, 220, 221, 222, 223, 300, 301, 302, 303, 304,
            500, 700, 701, 719, 720, 802, 803, 804, 805, 999)
 
@@ -93,5 +93,5 @@ def test_faults_are_told(tmp_path: Path, file: str, old: str, new: str, told: st
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(BadInput) as error:
-        (load_codes if file == "codes.toml" else load_frameworks)(tmp_path)
+        _ = load_codes(tmp_path) if file == "codes.toml" else open_matrix(tmp_path).frameworks
     assert told in str(error.value)

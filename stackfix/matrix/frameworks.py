@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import BitsandbytesLibraries, Framework, Frameworks
 from stackfix.matrix.rows import Origins, Row
-from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
-
-FILE = "frameworks.toml"
-
-
-def load_frameworks(directory: Path | None = None) -> Frameworks:
-    """All rows of the file in `directory` (default: the matrix that comes with stackfix). Raises BadInput."""
-    path = (matrix_directory() if directory is None else directory) / FILE
-    return parse_file(str(path), read_file(path, (FILE,)), parse_frameworks)
 
 
 def parse_frameworks(document: dict[str, object], faults: Faults) -> Frameworks:
