@@ -87,10 +87,11 @@ def cause_lines(cause: Cause, manner: Manner, *, chance: str = "") -> Iterator[s
     """One cause: labels in a column; commands and paths are to be copied whole, so they are not broken."""
     yield from labelled(chance or "cause", "yellow", [cause.summary], manner)
     yield from labelled("because", "dim", cause.because, manner)
-    yield from labelled("culprit", "dim", [cause.culprit], replace(manner, width=None))
-    yield from labelled("confirm", "dim", [cause.confirm], replace(manner, width=None))
-    yield from labelled("cure", "green", cause.cure.splitlines(), manner)
-    yield from labelled("avoid", "dim", [cause.avoid], replace(manner, width=None))
+    whole = replace(manner, width=None)
+    yield from labelled("culprit", "dim", [cause.culprit], whole)
+    yield from labelled("confirm", "dim", [cause.confirm], whole)
+    yield from labelled("cure", "green", cause.cure.splitlines(), whole)
+    yield from labelled("avoid", "dim", [cause.avoid], whole)
 
 
 def here_lines(here: Here, manner: Manner) -> Iterator[str]:
