@@ -94,7 +94,7 @@ class Prover:
         for failed in self.subject.failed:
             said.setdefault(f"nothing is known of {failed.wheel.file}: {failed.reason}")
         for path, names in self.overwritten.items():
-            said.setdefault(f"{' and '.join(names)} both install {path}: which of them stays depends on the installer")
+            said.setdefault(overwritten_text(path, names))
         by_sentence: dict[str, list[str]] = {}
         for each in self.tables:
             for sentence in each.unknown:
@@ -106,7 +106,8 @@ class Prover:
         """The clean environment."""
         verdict = self.verdict(self.rulings)
         return Tried(name=CLEAN, title=CLEAN_TITLE, holds=(), variables=(), verdict=verdict, taken=(),
-                     why=self.why(verdict), troubles=troubles_of(self.view, self.broken, self.short),
+                     why=self.why(verdict, self.rulings, self.short),
+                     troubles=troubles_of(self.view, self.broken, self.short),
                      beware=(*unreached_in(self.view, self.rulings), *beware_of(self.view, self.short)))
 
     def tried(self, laid: Laid) -> Tried:
@@ -118,7 +119,8 @@ class Prover:
         short = Short(view, self.stack.base.libraries)
         verdict = self.verdict(found)
         broken = tuple(each.fault for each in found if each.kind == BREAKS)
-        return replace(tried_of(laid, verdict, why=self.why(verdict)), troubles=troubles_of(view, broken, short),
+        return replace(tried_of(laid, verdict, why=self.why(verdict, found, short)),
+                       troubles=troubles_of(view, broken, short),
                        beware=(*unreached_in(view, found), *beware_of(view, short)),
                        taken=tuple(taken_otherwise(self.facts, facts_of(view, short))))
 
@@ -129,12 +131,20 @@ class Prover:
         missing = len(self.tables) < len(self.subject.wheels) or bool(self.overwritten)
         return CANNOT_TELL if missing or any(is_serious(each) for each in found) else LOADS
 
-    def why(self, verdict: str) -> str | None:
+    def why(self, verdict: str, found: Sequence[Ruling], short: Short) -> str | None:
         """Why it cannot be told."""
         if verdict != CANNOT_TELL:
             return None
         lacking = [each.name for each in self.subject.wheels if each.sha256 not in self.subject.tables]
-        return f"nothing is known of {', '.join(lacking)}" if lacking else "not everything is known: see `unknown`"
+        reasons = [f"nothing is known of {', '.join(lacking)}"] if lacking else []
+        reasons += [clean(each.why, short) for each in found if is_serious(each) and each.why is not None]
+        reasons += [overwritten_text(path, names) for path, names in self.overwritten.items()]
+        return "; ".join(dict.fromkeys(reasons))
+
+
+def overwritten_text(path: str, names: Sequence[str]) -> str:
+    """That two wheels install one file."""
+    return f"{' and '.join(names)} both install {path}: which of them stays depends on the installer"
 
 
 def tried_of(laid: Laid, verdict: str, *, why: str | None) -> Tried:
