@@ -11,9 +11,10 @@ import pytest
 from stackfix.cli.explain_facts import MatrixFacts
 from stackfix.explain.derive.companions import flash_attn, pair, xformers_built
 from stackfix.explain.derive.extension_names import MODULES, extension_name
-from stackfix.explain.derive.extensions import compiled_module, extension, releases_for, torch_row
+from stackfix.explain.derive.extensions import extension, releases_for
 from stackfix.explain.derive.pins import linux_builds
 from stackfix.explain.derive.requesters import requester
+from stackfix.explain.derive.torch_rows import compiled_module, torch_row
 from stackfix.explain.derive.torch_symbols import torch_symbol
 from stackfix.explain.records import Fields
 from stackfix.matrix.records import TorchBuild

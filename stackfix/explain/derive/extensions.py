@@ -178,34 +178,4 @@ def lock_with(build: TorchBuild, name: str, release: str, python: str | None) ->
     return f"stackfix lock --torch {build.version} --cuda {build.cuda}{own} {more}"
 
 
-def torch_row(fields: Fields, facts: Facts) -> Fields:
-    """`row`: torch with its own torchvision and torchaudio, as requirements: those of the torch that is meant.
-
-    `loose`: the release of torchaudio from which on it does not require the very torch that it was built for.
-    """
-    from stackfix.matrix.query import companion_fits
-
-    loose = [(key_of(each.version), f"{each.package} {each.version}") for each in facts.companions
-             if each.package == "torchaudio" and not (each.torch or "").startswith("==")]
-    found = {"loose": min(loose)[1]} if loose else {}
-    builds = builds_named(fields, facts) or builds_named({"torch": fields.get("ext_torch", "")}, facts)
-    if not builds:
-        return found
-    words = [f"torch=={builds[0].version}"]
-    for name in ("torchvision", "torchaudio"):
-        fits = [each.version for each in facts.companions if each.package == name and each.torch is not None
-                and companion_fits(each, builds[0]) is None]
-        if fits:
-            words.append(f"{name}=={max(fits, key=key_of)}")
-    return {**found, "row": " ".join(words)}
-
-
-def compiled_module(fields: Fields, _: Facts) -> Fields:
-    """`requester` of the Python name of a `module` that is compiled: "vllm/_C.so" of "vllm._C"."""
-    module = fields.get("module", "")
-    return {"requester": f"{module.replace('.', '/')}.so"} if module else {}
-
-
-DERIVE: Mapping[str, Derivation] = {
-    "extension": extension, "torch-row": torch_row, "compiled-module": compiled_module,
-}
+DERIVE: Mapping[str, Derivation] = {"extension": extension}
