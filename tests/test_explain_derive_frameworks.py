@@ -20,6 +20,7 @@ from stackfix.explain.derive.frameworks import (
     framework_lock,
     nccl_torch,
     onnxruntime_wants,
+    xla_cudnn,
 )
 from stackfix.explain.explain import explain
 from stackfix.explain.records import Rule
@@ -158,3 +159,11 @@ def test_cupy_for_the_major_of_the_library(library: str, package: str) -> None:
 @pytest.mark.parametrize("library", ["libcudart.so.7.5", "libfoo.so", ""])
 def test_cupy_for_a_major_that_is_not_known_is_not_guessed(library: str) -> None:
     assert cupy_package({"cupy_library": library}, FACTS) == {}
+
+
+@pytest.mark.parametrize("compiled", ["8.1.0", "8.6.0", "8.9.4", "9.3.0", "9.13.0"])
+def test_tensorflow_that_was_compiled_with_a_cudnn(compiled: str) -> None:
+    like = xla_cudnn({"compiled_version": compiled}, FACTS).get("compiled_like", "")
+    minor = ".".join(compiled.split(".")[:2])
+    rows = [row for row in FRAMEWORKS["tensorflow"] if re.search(rf"=={minor}\.|>={minor}[.,]", row["cudnn"])]
+    assert re.findall(r"\((nvidia-\S+)\)", like) == [row["cudnn"] for row in rows]

@@ -14,7 +14,7 @@ END = r"(?![\w.+-]*\.(?:so|whl|tar))(?!\w)"
 # (a word of the line in lower case, pattern): of each field the first pattern that is found decides, in its first line.
 # What is stated as installed stands before what a file name or a requirement says.
 PATTERNS = tuple((word, re.compile(pattern)) for word, pattern in (
-    ("torch", rf"(?:^|\s)(?:Py)?[Tt]orch version: +(?P<torch>{VERSION})"),
+    ("torch", rf"(?:^|\s)(?:[Pp]y)?[Tt]orch version: +(?P<torch>{VERSION})"),
     ("torch", rf"\byou have (?:py)?torch(?:==| )(?P<torch>{VERSION})"),
     ("torch", rf"^(?:py)?torch +(?P<torch>{VERSION})(?: |$)"),
     ("torch", rf"\btorch-(?P<torch>{VERSION})\.dist-info"),

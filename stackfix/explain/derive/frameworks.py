@@ -58,12 +58,18 @@ def jax_plugins(_fields: Fields, facts: Facts) -> Fields:
     return {"jax_plugins": " or ".join(names)}
 
 
-def xla_cudnn(_fields: Fields, facts: Facts) -> Fields:
-    """What JAX and TensorFlow want of cuDNN, and which default builds of torch have cuDNN 8 and 9."""
+def xla_cudnn(fields: Fields, facts: Facts) -> Fields:
+    """What JAX and TensorFlow want of cuDNN, and which default builds of torch have cuDNN 8 and 9.
+
+    `compiled_like`: the releases of TensorFlow whose extra names the minor of `compiled_version`.
+    """
     jax = [f"{project} {releases_of(row)} {row.cudnn}" for project in ("jax-cuda12-plugin", "jax-cuda13-plugin")
            for row in rows_of(facts, project)[-1:]]
     found = {"jax_cudnn": "; ".join(jax)}
     found["tensorflow_cudnn"] = "; ".join(f"{releases_of(row)} {row.cudnn}" for row in rows_of(facts, "tensorflow"))
+    minor = numbers(fields.get("compiled_version", ""))[:2]
+    like = [row for row in rows_of(facts, "tensorflow") if minor and numbers(least_of(row))[:2] == minor]
+    found["compiled_like"] = ", ".join(f"{releases_of(row)} ({row.cudnn})" for row in like)
     for major in ("8", "9"):
         pinned = {each.version for each in facts.torch if each.index == DEFAULT_INDEX and each.platform == PLATFORM
                   and (each.cudnn or "").startswith(f"{major}.")}
@@ -122,9 +128,14 @@ def framework_lock(fields: Fields, facts: Facts) -> Fields:
     return {**found, **({"xla_lock": chosen} if chosen else {})}
 
 
+def least_of(row: Framework) -> str:
+    """The release of cuDNN that a row pins, or from which on it takes them."""
+    return (row.cudnn or "").partition("=")[2].lstrip("=").partition(",")[0]
+
+
 def beside(row: Framework, facts: Facts) -> list[TorchBuild]:
     """Default builds of torch for the CUDA of a row, whose cuDNN is not older than it wants."""
-    least = numbers((row.cudnn or "").partition(">=")[2].partition(",")[0])
+    least = numbers(least_of(row))
     return [each for each in facts.torch if each.platform == PLATFORM and each.index == DEFAULT_INDEX
             and each.cuda != CPU and major_of(each.cuda) == row.cuda and numbers(each.cudnn or "") >= least]
 
