@@ -274,6 +274,13 @@ def test_companions_come_from_where_torch_comes_from_or_not_at_all(
     assert "--cuda 12.6 in place of cpu" in found.said
 
 
+def test_wheels_that_carry_their_cuda_bring_no_libraries(lock: Locker, replica: TorchReplica, tmp_path: Path) -> None:
+    found = lock(("--torch", "2.1", "--cuda", "11.8", *PY311), tmp_path, replica.url)
+    assert found.status == 0, found.said
+    assert not [name for name in entries(tmp_path) if name.startswith("nvidia-")]
+    assert "cuDNN" not in found.said.partition("\n")[0]
+
+
 @pytest.mark.parametrize(("asked", "offered"), [
     (("--torch", "2.6", "--driver", "470.57.02"), "--cuda 11.8 added"),
     (("--torch", "2.8", "--gpu-arch", "sm_61"), "--cuda 12.6 added"),

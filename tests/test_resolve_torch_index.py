@@ -19,6 +19,7 @@ from tests.resolve_world import (
     FakeReleases,
     Release,
     asked,
+    companion,
     projects,
     rule,
     sha,
@@ -169,6 +170,24 @@ def test_a_companion_of_the_path_is_for_its_cuda_whatever_the_row_was_read_of() 
     """The row of torchvision 0.18.1 says CUDA 12.1: that of the default index's wheel."""
     assert packages(lock(asked("torchvision", torch="==2.3.1", cuda="11.8"), torch_index()))["torchvision"][0] \
         == "0.18.1+cu118"
+
+
+@pytest.mark.parametrize("cuda", ["11.8", "cpu"])
+def test_a_companion_of_the_default_index_is_for_the_default_cuda(cuda: str) -> None:
+    """Though its row does not say for which: that of the torch it was built against."""
+    tags = wheel_tags(("3.10",))
+    matrix = replace(
+        MATRIX, companions=(*MATRIX.companions, companion("vllm", "0.5.3", "==2.3.1", None, "any")),
+        torch=(*MATRIX.torch, torch_build("2.3.1", "cpu", None, index="cpu", gpu_archs=())))
+    wheels = torch_index(cpu={"torch": {"2.3.1+cpu": Release(tags=tags)}})
+    index = world()
+    index.projects["vllm"] = {"0.5.3": Release(requires=("torch==2.3.1",), tags=tags)}
+    usual = packages(lock(asked("vllm", torch="==2.3.1", cuda="12.1"), wheels, matrix, index))
+    assert usual["vllm"][0] == "0.5.3"
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("vllm", torch="==2.3.1", cuda=cuda), wheels, matrix, index)
+    assert any("is built for CUDA 12.1, as torch 2.3.1 on the default index is" in one.text
+               for one in caught.value.causes)
 
 
 def test_a_wheel_without_a_local_part_is_the_paths_too() -> None:

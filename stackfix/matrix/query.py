@@ -49,6 +49,7 @@ __all__ = [
     "gpu_runs",
     "jit_cuda_of_driver",
     "library_hint",
+    "major_of",
     "minor_of",
     "newest_cuda_for_driver",
     "other_minor",

@@ -11,7 +11,7 @@ from stackfix.matrix.consumers import consumer_misfit
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_specifier, parse_version, pins_exactly
-from stackfix.resolve.torch_family import companion_row
+from stackfix.resolve.torch_family import companion_row, falls_back, torch_path
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata
 
@@ -30,6 +30,9 @@ def matrix_exclusion(
     if consumer is not None:
         return Exclusion(version=candidate.text, kind="matrix", reason=consumer[0], source=consumer[1].source,
                          rows=(consumer[1],), by_torch=True)
+    found = usual_cuda_exclusion(matrix, candidate, build)
+    if found is not None:
+        return found
     row = companion_row(matrix, candidate, build)
     misfit = query.companion_fits(row, build) if row is not None else None
     if row is None or misfit is None:
@@ -37,6 +40,27 @@ def matrix_exclusion(
     return Exclusion(
         version=candidate.text, kind="matrix", reason=misfit.removeprefix(f"{row.package} {row.version} "),
         source=row.source, rows=(row,), by_torch=True,
+    )
+
+
+def usual_cuda_exclusion(matrix: Matrix, candidate: Candidate, build: TorchBuild) -> Exclusion | None:
+    """Why a companion of the default index does not fit a variant of torch: it is built for the default one's CUDA."""
+    file = candidate.files[0]
+    if torch_path(build) is None or file.torch_path is not None or falls_back(candidate.name) or (
+            not file.is_wheel or file.filename.endswith("-any.whl")):
+        return None
+    row = query.companion(matrix, candidate.name, candidate.text)
+    usual = [each for each in query.builds(matrix, platform=build.platform, index=query.DEFAULT_INDEX)
+             if each.version == build.version and each.cuda != query.CPU]
+    if row is None or not usual:
+        return None
+    cuda = row.cuda or usual[0].cuda
+    if build.cuda != query.CPU and query.major_of(cuda) == query.major_of(build.cuda):
+        return None
+    mine = "the CPU" if build.cuda == query.CPU else f"CUDA {build.cuda}"
+    return Exclusion(
+        version=candidate.text, kind="matrix", source=row.source, rows=(row,), by_torch=True,
+        reason=f"is built for CUDA {cuda}, as torch {build.version} on the default index is, not for {mine}",
     )
 
 
