@@ -190,6 +190,15 @@ def torch_told(values: Values) -> dict[str, str]:
     return {"first": first, "last": last or (first if "-" not in minors else oracle.torch_minors()[-1])}
 
 
+STRINGS = {"old": "Ss", "new": "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"}
+
+
+def ends(abi: str) -> tuple[str, str]:
+    """The oldest and the newest minor with the std::string of cxx11abiTRUE or FALSE."""
+    minors = oracle.of_abi("new" if abi == "TRUE" else "old")
+    return minors[0], minors[-1]
+
+
 def pair(chance: random.Random) -> dict[str, str]:
     """A torch, and a torchvision that is another's."""
     pinned = {wanted for wanted, _ in oracle.companions("torchvision").values()}
@@ -227,6 +236,15 @@ EXTENSIONS = (
         values={"symbol": "_ZN3c104cuda9SetDeviceEi", "tag": "cpython-310-x86_64-linux-gnu", "site": "/site-packages"},
         draw=torch_symbol, told=torch_told, cause=("vllm", "{first}", "{last}"), cure=("torch", "vllm"),
         follows=("symbol",),
+    ),
+    Case(
+        name="flash-attn-with-the-other-string", source="Dao-AILab/flash-attention#931, with another symbol",
+        text=("ImportError: {site}/flash_attn_2_cuda.{tag}.so: undefined symbol:"
+              " _ZN3c105ErrorC2ENS_14SourceLocationE{string}"),
+        values={"string": STRINGS["new"], "abi": "TRUE", "tag": "cpython-310-x86_64-linux-gnu", "site": "/packages"},
+        draw=lambda chance: {"string": STRINGS["old"], "abi": "FALSE", "tag": tag(chance), "site": site(chance)},
+        told=lambda values: dict(zip(("first", "last"), ends(values["abi"]), strict=True)),
+        cause=("cxx11abi{abi}", "{first}", "{last}"), cure=("flash-attn", "--no-build-isolation"), follows=("abi",),
     ),
     Case(
         name="torchvision-without-operators", source="vladmandic/sdnext#3531",

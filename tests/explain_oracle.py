@@ -97,6 +97,15 @@ def torch_rows() -> dict[str, dict[str, Any]]:
     return {row["version"]: row for row in toml("torch.toml")["release"]}
 
 
+def of_abi(abi: str) -> list[str]:
+    """Minors whose newest wheel of the default index for x86_64 has this std::string ("old", "new"), oldest first."""
+    found: dict[str, str | None] = {}
+    for version, row in torch_rows().items():
+        build = next(each for each in row["builds"] if each.get("index", "default") == "default")
+        found.setdefault(".".join(version.split(".")[:2]), build.get("abi"))
+    return sorted((minor for minor, each in found.items() if each == abi), key=number)
+
+
 def cudnn_pin(torch: str) -> str:
     """The cuDNN that a torch of the default index requires."""
     build = next(each for each in torch_rows()[torch]["builds"] if each.get("index", "default") == "default")
