@@ -68,7 +68,7 @@ def test_nvcc_of_another_cuda(chance: random.Random) -> None:
         nvcc, torch = chance.sample(cudas(), 2)
         breaks = chance.choice([" ", "\n", "\n      "])
         cause = first(f"RuntimeError:\nThe detected CUDA version ({nvcc}) mismatches the version that was used to"
-                      f" compile{breaks}PyTorch ({torch}). Please make sure to use the same CUDA versions.", "build-other-cuda")
+                      f" compile{breaks}PyTorch ({torch}). Please make sure to use the same.", "build-other-cuda")
         assert cause.culprit == f"nvcc {nvcc}"
         assert f"/usr/local/cuda-{torch}/bin" in cause.cure
         assert cause.avoid is not None
@@ -97,10 +97,10 @@ def test_torch_and_another_want_another_cudnn(chance: random.Random) -> None:
         spec = chance.choice([f"=={wanted}", f">={wanted},<{oracle.number(wanted)[0] + 1}"])
         if pins[torch] in SpecifierSet(spec):
             continue
-        pin, spaced = f"{CUDNN}=={pins[torch]}", spec.replace(",", " and ")
+        pin, other, spaced = f"{CUDNN}=={pins[torch]}", f"{CUDNN}{spec}", spec.replace(",", " and ")
         text = chance.choice([
-            f"The conflict is caused by:\n    torch {torch} depends on {pin}\n    other 1 depends on {CUDNN}{spaced}\n\n",
-            f"  ╰─▶ Because other==1 depends on\n      {CUDNN}{spec} and torch=={torch} depends on\n      {pin}, we can",
+            f"The conflict is caused by:\n  torch {torch} depends on {pin}\n  other 1 depends on {CUDNN}{spaced}\n\n",
+            f"  ╰─▶ Because other==1 depends on\n      {other} and torch=={torch} depends on\n      {pin}, we can",
         ])
         cause = first(text, "conflict-pip" if "caused by" in text else "conflict-uv")
         fitting = sorted((each for each, pin in pins.items() if pin in SpecifierSet(spec)), key=oracle.number)
