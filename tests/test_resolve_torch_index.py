@@ -297,6 +297,26 @@ def test_where_nothing_is_known_nothing_is_made_up() -> None:
     assert composed(MATRIX, replace(FILE, version="9.9+cu118"), None, SIBLING) is None
 
 
+def test_a_wheel_that_is_known_by_name_alone_is_no_candidate() -> None:
+    wheels = torch_index()
+    wheels.away = Unreachable("torch index", "no connection")
+    wheels.paths["cu118"]["xformers"] = {"0.0.26+cu118": Release(tags=wheel_tags(("3.10",)))}
+    index = world()
+    index.projects["xformers"] = {"0.0.1": Release(tags=wheel_tags(("3.10",)))}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("xformers", torch="==2.3.1", cuda="11.8"), wheels, index=index)
+    text = "\n".join(cause.text for cause in caught.value.causes)
+    assert "is known by name alone: nobody read what it requires" in text
+    assert "the torch index could not be reached (no connection)" in text
+
+
+def test_a_cpu_build_is_told_with_the_cuda_that_the_torch_index_has_it_for() -> None:
+    matrix = replace(MATRIX, torch=(*MATRIX.torch, torch_build(
+        "2.3.1", "12.4", None, index="cu124", platform="linux-aarch64", gpu_archs=())))
+    found = lock(asked(torch="==2.3.1", platforms=("linux-aarch64",)), torch_index(), matrix)
+    assert any("is a CPU build; with --cuda 12.4 it comes from the torch index" in note for note in found.notes)
+
+
 def test_a_public_version_has_no_local_part() -> None:
     from packaging.version import Version
 

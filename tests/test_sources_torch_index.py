@@ -146,6 +146,22 @@ def test_a_hash_that_the_page_lacks_is_the_matrixs() -> None:
     assert index.metadata(file) is not None
 
 
+def test_a_digest_of_metadata_is_no_hash_of_a_wheel() -> None:
+    mixed = anchor(f"/whl/cu118/{TORCH}", TORCH, C).replace('"true"', f'"sha256={C}"')
+    index, _ = index_of(mixed, rows=(row(TORCH, A),))
+    assert only_file(index).sha256 == A
+    assert index.metadata(only_file(index)) is not None
+    unknown, _ = index_of(mixed)
+    assert only_file(unknown).sha256 is None
+
+
+def test_rows_are_not_read_before_a_page_is_asked_for() -> None:
+    def never(path: str) -> tuple[TorchIndexWheel, ...]:
+        raise AssertionError(path)
+
+    TorchIndex(read=READ, written=WRITTEN, rows=never, open_pages=Client).close()
+
+
 def test_a_hash_that_nobody_knows_stays_unknown() -> None:
     index, _ = index_of(anchor(f"/whl/cu118/{TORCH}", TORCH, None), rows=(row(TORCH, A, "cu121"),))
     assert only_file(index).sha256 is None

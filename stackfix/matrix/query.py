@@ -52,6 +52,7 @@ __all__ = [
     "major_of",
     "minor_of",
     "newest_cuda_for_driver",
+    "newest_variant",
     "other_minor",
     "preferred_versions",
     "rests_on_branch",
@@ -238,6 +239,13 @@ def cuda_matches(asked: str, cuda: str) -> bool:
 def closure_hint(matrix: Matrix, names: tuple[str, ...]) -> tuple[str, ...]:
     """The named projects and what their closures usually hold, each once: what to fetch first, never a decision."""
     return follow(dict(matrix.closures), names)
+
+
+def newest_variant(matrix: Matrix, build: TorchBuild) -> str | None:
+    """The newest CUDA that the release has a build for on the torch index, for the same platform."""
+    cudas = {row.cuda for row in builds(matrix, platform=build.platform)
+             if row.version == build.version and row.index != DEFAULT_INDEX and row.cuda != CPU}
+    return max(cudas, key=_version, default=None)
 
 
 def library_hint(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
 def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str, ...]:
     """The notes of a decision, each once."""
     notes = [
-        *_stack_notes(solved),
+        *_stack_notes(evidence, solved),
         *_driver_notes(evidence, solved),
         *flash_attn_notes(evidence, flash, solved),
         *torch_index_notes(evidence, solved),
@@ -39,7 +39,7 @@ def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str,
     return tuple(dict.fromkeys(notes))
 
 
-def _stack_notes(solved: Solved) -> Iterator[str]:
+def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
     request, stack = solved.question.request, solved.stack
     if solved.newer:
         names = ", ".join(other.text for other in solved.newer)
@@ -52,7 +52,9 @@ def _stack_notes(solved: Solved) -> Iterator[str]:
         )
     for platform, build in stack.builds.items():
         if build.cuda == query.CPU and request.cuda is None and build.index == query.DEFAULT_INDEX:
-            yield f"the wheel of torch {stack.text} for {platform} on the default index is a CPU build"
+            cuda = None if evidence.torch_wheels is None else query.newest_variant(evidence.matrix, build)
+            there = f"; with --cuda {cuda} it comes from the torch index" if cuda is not None else ""
+            yield f"the wheel of torch {stack.text} for {platform} on the default index is a CPU build{there}"
         if build.confidence == "low":
             yield f"the build of torch {stack.text} for {platform} is known with low confidence ({build.source})"
 

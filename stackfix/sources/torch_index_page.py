@@ -70,7 +70,10 @@ class TorchPage:
 
     def _ours(self, files: Iterable[IndexFile]) -> tuple[IndexFile, ...]:
         found: list[IndexFile] = []
-        for file in files:
+        for listed in files:
+            # The digest of its metadata has stood in the place of a wheel's: it is none of these bytes.
+            mixed = listed.sha256 is not None and listed.sha256 == listed.core_metadata
+            file = replace(listed, sha256=None) if mixed else listed
             folder = self._folder(file.url)
             if folder not in {"", self.path}:
                 continue                # another path's file of the same name may have other bytes
