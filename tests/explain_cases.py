@@ -203,7 +203,7 @@ def pair(chance: random.Random) -> dict[str, str]:
     """A torch, and a torchvision that is another's."""
     pinned = {wanted for wanted, _ in oracle.companions("torchvision").values()}
     known = [version for version in oracle.torch_rows() if f"=={version}" in pinned
-             and (2, 1) <= oracle.number(version) < (2, 14)     # from 2.14 on several torchvisions fit one torch
+             and oracle.number(version) >= (2, 1)
              and version not in {"2.4.0", "2.5.1"}]             # which a drawn torchvision wants, and the report names
     torch, other = chance.sample(known, 2)
     return {"torch": torch, "torchvision": oracle.companion_of("torchvision", other)}

@@ -82,8 +82,11 @@ def companions(package: str) -> dict[str, tuple[str, str]]:
 
 
 def companion_of(package: str, torch: str) -> str:
-    """The release of a companion that requires just this torch."""
-    return next(version for version, (wanted, _) in companions(package).items() if wanted == f"=={torch}")
+    """The newest release of a companion that this torch satisfies, for the CUDA of its wheel on the index."""
+    build = next(each for each in torch_rows()[torch]["builds"] if each.get("index", "default") == "default")
+    fits = [version for version, (wanted, cuda) in companions(package).items() if cuda == build["cuda"]
+            and (wanted in {"", f"=={torch}"} or (wanted.startswith(">=") and number(torch) >= number(wanted)))]
+    return max(fits, key=number)
 
 
 def driver_floor(major: int) -> str:

@@ -113,7 +113,7 @@ def fitting(name: str, builds: Iterable[TorchBuild], python: str | None,
 
 def releases_for(name: str, build: TorchBuild, python: str | None, facts: Facts) -> set[str]:
     """Releases of an extension that are for a build: by wheel names, by the symbols of wheels, by an exact pin."""
-    from stackfix.matrix.query import companion_fits, flash_attn_wheels_for
+    from stackfix.matrix.query import companion_fits, flash_attn_wheels_for, other_minor
 
     if name == FLASH:       # rows of low confidence are of wheels that were built against a nightly of this torch
         pythons = [python] if python is not None and python in build.pythons else build.pythons
@@ -128,8 +128,10 @@ def releases_for(name: str, build: TorchBuild, python: str | None, facts: Facts)
     read = {each.version.partition("+")[0] for each in wheels}
     declared = {each.version for each in rows.values()
                 if each.version not in read and each.torch is not None and each.torch.startswith("==")}
-    return {each for each in loading | declared
+    fits = {each for each in loading | declared
             if each not in rows or (companion_fits(rows[each], build) is None and ruled(name, each, build, facts))}
+    own = {each for each in fits if each not in rows or not other_minor(rows[each], build)}
+    return own or fits          # those for the very CUDA of this torch before those for another minor of it
 
 
 def ruled(name: str, version: str, build: TorchBuild, facts: Facts) -> bool:

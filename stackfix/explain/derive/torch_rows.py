@@ -14,7 +14,7 @@ def torch_row(fields: Fields, facts: Facts) -> Fields:
 
     `loose`: the release of torchaudio from which on it does not require the very torch that it was built for.
     """
-    from stackfix.matrix.query import companion_fits
+    from stackfix.matrix.query import companion_fits, other_minor
 
     loose = [(key_of(each.version), f"{each.package} {each.version}") for each in facts.companions
              if each.package == "torchaudio" and not (each.torch or "").startswith("==")]
@@ -24,8 +24,9 @@ def torch_row(fields: Fields, facts: Facts) -> Fields:
         return found
     words = [f"torch=={builds[0].version}"]
     for name in ("torchvision", "torchaudio"):
-        fits = [each.version for each in facts.companions if each.package == name and each.torch is not None
-                and companion_fits(each, builds[0]) is None]
+        rows = [each for each in facts.companions if each.package == name and companion_fits(each, builds[0]) is None]
+        own = [each for each in rows if not other_minor(each, builds[0])]
+        fits = [each.version for each in own or rows if each.torch is not None or own]
         if fits:
             words.append(f"{name}=={max(fits, key=key_of)}")
     return {**found, "row": " ".join(words)}
