@@ -226,6 +226,12 @@ def test_what_the_metadata_leave_open_a_rule_bounds() -> None:
     assert packages(lock(asked(torch="==2.3.1", cuda="11.8"), torch_index()))["filelock"][0] == "3.1"
 
 
+def test_a_refusal_names_the_variants_that_there_are() -> None:
+    text = refusal(asked(torch="==2.3.1", cuda="12.6"), torch_index())
+    assert "torch 2.3.1 is built for CUDA 12.1 on the default index; the torch index has CUDA 11.8" in text
+    assert "the torch index has" not in refusal(asked(cuda="12.9"), torch_index())
+
+
 def test_a_kept_pin_is_a_public_version() -> None:
     matrix = replace(MATRIX, torch=(*MATRIX.torch, torch_build("2.3.0", "11.8", "11.8.0", index="cu118")))
     kept = asked(torch="==2.3.*", cuda="11.8", kept=(("torch", "2.3.0"),))

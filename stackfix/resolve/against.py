@@ -91,7 +91,7 @@ def _cuda_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> 
     )
     if elsewhere:
         says += f"; its build for {cuda_words(elsewhere[0].cuda)} is only on the torch index, {NOT_READ}"
-    elif torch_path(build) is None and not cpu_only and evidence.torch_wheels is not None:
+    elif torch_path(build) is None and question.torch and evidence.torch_wheels is not None:
         says += _variants_there(evidence, build)
     yield Reason(
         kind="matrix", asks=question.ask("cuda"), says=says, source=build.source, rows=(build, *elsewhere),
@@ -99,10 +99,10 @@ def _cuda_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> 
 
 
 def _variants_there(evidence: Evidence, build: TorchBuild) -> str:
-    """` and for CUDA 11.8 and CUDA 12.6 on the torch index`, where it is for anything else there."""
+    """`; the torch index has CUDA 11.8, CUDA 12.6, the CPU`, where it has the release."""
     rows = query.builds(evidence.matrix, platform=build.platform)
     cudas = [cuda_words(row.cuda) for row in rows if row.version == build.version and torch_path(row) is not None]
-    return f" and for {', '.join(sorted(cudas))} on the torch index" if cudas else ""
+    return f"; the torch index has {', '.join(sorted(cudas))}" if cudas else ""
 
 
 def _cpu_only(build: TorchBuild) -> str:
