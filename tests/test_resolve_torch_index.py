@@ -227,7 +227,7 @@ def test_what_the_metadata_leave_open_a_rule_bounds() -> None:
 
 
 def test_a_refusal_names_the_variants_that_there_are() -> None:
-    text = refusal(asked(torch="==2.3.1", cuda="12.6"), torch_index())
+    text = refusal(asked(torch="==2.3.1", cuda="12.4"), torch_index())
     assert "torch 2.3.1 is built for CUDA 12.1 on the default index; the torch index has CUDA 11.8" in text
     assert "the torch index has" not in refusal(asked(cuda="12.9"), torch_index())
 
