@@ -17,7 +17,7 @@ from stackfix.resolve.problem import Problem
 from stackfix.resolve.proof import Propagation
 from stackfix.resolve.provider import ClosureProvider
 
-FIRST_ROUNDS = 200         # then a proof that there is none is looked for
+FIRST_ROUNDS = 200         # beyond one for each project that is known to be needed: then a proof is looked for
 MAX_ROUNDS = 3_000         # a stop, far above what real closures take (vllm: a few hundred)
 
 
@@ -75,7 +75,7 @@ def solve_closure(problem: Problem) -> Closure | Clash:
 
 def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Clash:
     """What resolvelib finds, or the clash."""
-    found = _attempt(problem, forced, FIRST_ROUNDS)
+    found = _attempt(problem, forced, FIRST_ROUNDS + len(forced.needs))
     if found is not None:
         return found
     clash = forced.clash_or(())         # a search this long mostly has no end: look for the proof before going on

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
@@ -27,6 +29,9 @@ from stackfix.resolve.uploaded import exclusion_limit
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
 
+if TYPE_CHECKING:
+    from stackfix.resolve.stack import Stack
+
 
 class Evidence:
     """The sources with a memory, so that the many solves of an explanation ask nothing twice."""
@@ -36,6 +41,7 @@ class Evidence:
         torch_wheels: TorchWheels | None = None,
     ) -> None:
         self.torch_wheels = torch_wheels
+        self.on_stack: Callable[[Stack], None] | None = None    # told of each stack before it is tried
         self.matrix, self.index, self.releases, self.books = matrix, index, releases, books
         self.missing: dict[str, NoSuchProject] = {}
         self.unbuilt: dict[str, SdistNeedsBuild] = {}

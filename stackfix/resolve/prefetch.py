@@ -38,6 +38,8 @@ class Prefetch:
         self._lock = RLock()
         self._walks: list[_Walk] = []
         self._asked: set[str] = set()
+        self._stack: Stack | None = None
+        self._arrived: dict[str, CoreMetadata] = {}     # by the file's address
 
     def start(self) -> None:
         """Asks for the pages of the expected closure, and follows what arrives."""
@@ -45,15 +47,45 @@ class Prefetch:
         names = [TORCH, *(line.name for line in self._question.lines if "@" not in line.requirement.text)]
         if stack is not None:
             self._ask_torch_index(stack, names)
-            request = self._question.request
-            for python in request.pythons or (request.default_python,):
-                for platform in request.platforms:
-                    target = self._question.target(python, platform)
-                    self._walks.append(_Walk(self._evidence, self._question, stack, target))
+            self._stack, self._walks = stack, self._walks_of(stack)
+            self._evidence.on_stack = self.follow
             if isinstance(self._evidence.index, Watchable):
                 self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
         expected = [name for walk in self._walks for name in walk.needs]
         self._ask((*names, *expected, *query.closure_hint(self._evidence.matrix, tuple(dict.fromkeys(names)))))
+
+    def follow(self, stack: Stack) -> None:
+        """Expects the closures of another stack than before: the search has come to it."""
+        if self._stack is not None and stack.version == self._stack.version:
+            return
+        with self._lock:
+            self._stack, self._walks = stack, self._walks_of(stack)
+            names = dict.fromkeys(name for walk in self._walks for name in walk.needs)
+            self._ask(names)
+            self._take([(walk, file) for walk in self._walks for name in names for file in walk.pick(name)])
+
+    def _walks_of(self, stack: Stack) -> list[_Walk]:
+        """The expected closure of each target."""
+        request = self._question.request
+        targets = [self._question.target(python, platform) for python in request.pythons or (request.default_python,)
+                   for platform in request.platforms]
+        return [_Walk(self._evidence, self._question, stack, target) for target in targets
+                if target.platform in stack.builds]
+
+    def _take(self, picked: list[tuple[_Walk, IndexFile]]) -> None:
+        """Asks for the metadata of files, and goes on from those whose metadata came before."""
+        new: dict[IndexFile, None] = {}
+        while picked:
+            walk, file = picked.pop()
+            metadata = self._arrived.get(file.url)
+            if metadata is None:
+                new[file] = None
+                continue
+            names = walk.learn(file, metadata)
+            self._ask(names)
+            picked += [(walk, other) for name in names for other in walk.pick(name)]
+        if new:
+            self._evidence.index.prefetch_metadata(tuple(new))
 
     def _ask_torch_index(self, stack: Stack, names: Iterable[str]) -> None:
         """Asks for the pages of what a variant of torch comes with."""
@@ -72,21 +104,17 @@ class Prefetch:
     def _on_page(self, page: ProjectPage) -> None:
         self._evidence.arrived(page)
         with self._lock:
-            files = [file for walk in self._walks for file in walk.pick(page.name)]
-        if files:
-            self._evidence.index.prefetch_metadata(tuple(dict.fromkeys(files)))
+            self._take([(walk, file) for walk in self._walks for file in walk.pick(page.name)])
 
     def _on_metadata(self, file: IndexFile, metadata: CoreMetadata) -> None:
         with self._lock:
-            names: list[str] = []
-            files: list[IndexFile] = []
+            self._arrived[file.url] = metadata
+            picked: list[tuple[_Walk, IndexFile]] = []
             for walk in self._walks:
-                for name in walk.learn(file, metadata):
-                    names.append(name)
-                    files.extend(walk.pick(name))
-            self._ask(names)
-        if files:
-            self._evidence.index.prefetch_metadata(tuple(dict.fromkeys(files)))
+                names = walk.learn(file, metadata)
+                self._ask(names)
+                picked += [(walk, other) for name in names for other in walk.pick(name)]
+            self._take(picked)
 
 
 class _Walk:

@@ -99,6 +99,8 @@ def solve(
         if ruled_out is not None:
             refusals.append(Refusal(stack=stack, clash=ruled_out))
             continue
+        if evidence.on_stack is not None:
+            evidence.on_stack(stack)
         found = _try_stack(evidence, flash, question, stack, partner)
         if isinstance(found, Solved):
             return found
