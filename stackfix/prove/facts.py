@@ -98,8 +98,10 @@ def gather(into: Gathered, opening: Opening, short: Short) -> None:
     outcome, objects = opening.outcome, opening.outcome.attempted.objects
     for number in outcome.loaded:
         into.maps.setdefault(short(objects[number]))
+    caller = caller_of(opening)
     for edge in outcome.edges:
-        requester = short(objects[edge.requester]) if edge.requester is not None else ""
+        asking = objects[edge.requester] if edge.requester is not None else caller
+        requester = short(asking) if asking is not None else ""
         name = short.path(edge.name) if edge.name.startswith("/") else edge.name
         into.resolved.setdefault(Resolved(requester=requester, name=name, winner=short(objects[edge.provider]),
                                           how=edge.found_via.step))
@@ -111,6 +113,12 @@ def gather(into: Gathered, opening: Opening, short: Short) -> None:
             if provider in foreign:
                 pair = asks, foreign[provider]
                 into.bound.setdefault(pair, {}).setdefault((symbol.name, symbol.version))
+
+
+def caller_of(opening: Opening) -> LoadedObject | None:
+    """The library that opens another by name; None: Python opens it."""
+    caller = opening.request.caller
+    return None if caller is None else opening.outcome.attempted.by_identity(caller)
 
 
 def bindings(gathered: Gathered) -> Iterator[BoundTo]:
