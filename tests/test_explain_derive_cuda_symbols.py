@@ -197,3 +197,16 @@ def test_the_torch_that_preloads_is_the_first_whose_row_does() -> None:
 ])
 def test_the_lock_is_of_the_torch_that_is_named(fields: dict[str, str], lock: str) -> None:
     assert torch_lock(fields, FACTS) == {"lock": lock}
+
+
+@pytest.mark.parametrize(("symbol", "file", "unread"), [
+    ("nvrtcGetNVVM", "libnvrtc.so.12", True), ("cufftXtExecDescriptorC2C", None, True),
+    ("free_gemm_select", "libcublasLt.so.11", False), ("free_gemm_select", "libcublasLt.so.10", True),
+    ("cusparseNotThere", None, False),
+])
+def test_a_library_that_the_almanac_does_not_have_is_told(symbol: str, file: str | None, unread: bool) -> None:
+    found = cuda_symbol({"symbol": symbol, **({"file": file} if file else {})}, FACTS)
+    stem = (file or {"f": "libcufft", "s": "libcusparse"}[symbol[2]]).partition(".so")[0]
+    read = {soname for _, soname in carried()}
+    assert unread is not (file in read if file else any(each.startswith(f"{stem}.so") for each in read))
+    assert ("unread" in found, "function" in found) == (unread, False)

@@ -83,7 +83,7 @@ def test_what_torch_compiled_itself_is_told_with_its_folder() -> None:
 
 @pytest.mark.parametrize(("path", "expected"), [
     ("/scratch/pip-build-env-x1/overlay/lib/python3.10/site-packages/nvidia/cusparse/lib/libcusparse.so.12",
-     {"build_folder": "/scratch/pip-build-env-x1/overlay", "build_tool": "pip", "runpath": "yes"}),
+     {"build_folder": "/scratch/pip-build-env-x1/overlay", "build_tool": "pip", "runpath_file": "libcusparse.so.12"}),
     ("/home/u/.cache/uv/builds-v0/.tmpAb1/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so",
      {"build_folder": "/home/u/.cache/uv/builds-v0/.tmpAb1", "build_tool": "uv", "rpath": "yes", "torch_file": "yes"}),
     ("/opt/conda/lib/libcusparse.so.12", {"conda_file": "yes", "conda_root": "/opt/conda"}),
@@ -93,7 +93,8 @@ def test_what_torch_compiled_itself_is_told_with_its_folder() -> None:
      {"toolkit_file": "yes", "toolkit_folder": "/usr/local/cuda-12.2/lib64"}),
     ("/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/12.4/lib64/libx.so", {"toolkit_file": "yes"}),
     ("/e/lib/python3.9/site-packages/torch/lib/../../nvidia/cusparse/lib/libcusparse.so.12",
-     {"wheel_folder": "nvidia/cusparse/lib", "runpath": "yes", "site": "/e/lib/python3.9/site-packages"}),
+     {"wheel_folder": "nvidia/cusparse/lib", "runpath_file": "libcusparse.so.12",
+      "site": "/e/lib/python3.9/site-packages"}),
     ("/e/lib/python3.9/site-packages/torch/lib/../../../../libcublas.so.11", {"who": "libcublas.so.11"}),
     ("x.cpython-312-x86_64-linux-gnu.so", {"tag": "3.12"}), ("_C.abi3.so", {"abi3": "yes"}),
     (".../torch/lib/libtorch_cpu.so", {"torch_file": "yes", "who": "libtorch_cpu.so"}),
@@ -225,3 +226,11 @@ def test_flash_attn_is_proposed_for_the_torch_that_is_named_alone() -> None:
     assert found["flash_lock"].endswith(f"--flash-attn {newest}")
     assert "flash_fits" not in flash_attn({}, FACTS)
     assert "no wheel" in flash_attn({"torch": "1.13.1"}, FACTS)["flash_fits"]
+
+
+@pytest.mark.parametrize(("path", "project"), [
+    ("/workspace/vllm-0.2.0/vllm/activation_ops.cpython-310-x86_64-linux-gnu.so", "vllm"),
+    ("/opt/conda/envs/vllm/lib/libother.so", None), ("/src/vllm/build/thing.so", None),
+])
+def test_a_checkout_is_told_by_the_folder_of_the_module(path: str, project: str | None) -> None:
+    assert extension_name({"requester": path}, FACTS).get("ext") == project

@@ -148,3 +148,10 @@ def test_a_hostile_name_is_no_traceback() -> None:
         symbol = chance.choice(["_ZN3c10", "_ZNK2at", "_ZN5torch", "c10::", "at::", "__ZN2at", "aoti_torch_"]) + tail
         told = torch_symbol({"symbol": symbol}, FACTS)
         assert all(told.values()), symbol
+
+
+def test_the_torch_that_is_meant_has_the_string_of_the_name() -> None:
+    found = torch_symbol({"symbol": "_ZN5torch3jit17parseSchemaOrNameERKSsb"}, FACTS)
+    assert found["meant"] == found["string_fits"] != found["exported"]
+    found = torch_symbol({"symbol": "_ZN3c104cuda9SetDeviceEi"}, FACTS)
+    assert found["meant"] == found["exported"]

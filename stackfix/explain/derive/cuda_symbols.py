@@ -23,7 +23,8 @@ def cuda_symbol(fields: Fields, facts: Facts) -> Fields:
 
     `function` is the symbol as the library spells it; `since` is the oldest read version that has it and `lacks` the
     one before, `until` the newest and `gone` the one behind; `history` tells it of every package. `soname`, `stem`,
-    `conda` are the library's; `symbol_cuda` is the release that its name ends in, `toolkit` the one with `since`.
+    `conda` are the library's, `unread` where the almanac has no release of it; `symbol_cuda` is the release that its
+    name ends in, `toolkit` the one with `since`.
     """
     family = family_of(fields["symbol"], fields.get("file"), facts.libraries.families)
     if family is None:
@@ -31,7 +32,9 @@ def cuda_symbol(fields: Fields, facts: Facts) -> Fields:
     book = facts.books.nvidia
     function, runs = located(fields["symbol"], sonames_of(family, fields.get("file"), book), book)
     if not runs:
-        return {**told_of(family, fields["symbol"]), "projects": joined(wheels_of(family), "or")}
+        unread = sonames_of(family, None, book) == () or fields.get("file", book.sonames[0]) not in book.sonames
+        return {**told_of(family, fields["symbol"]), "projects": joined(wheels_of(family), "or"),
+                **({"unread": "yes"} if unread else {})}
     chosen = chosen_run(runs, major_of(fields, facts))
     found = {"function": function, "soname": chosen.soname, "package": chosen.package, "history": history(runs),
              "since": chosen.first, "lacks": chosen.absent_before, "until": chosen.last, "gone": chosen.absent_after,

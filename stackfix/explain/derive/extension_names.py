@@ -26,6 +26,7 @@ MODULE = re.compile(r"(?:^|/)(?P<module>[A-Za-z0-9_]+?)(?:\.(?:cpython-3\d|cp3\d
 BUILT = re.compile(r"torch_extensions/(?P<build>(?:py3\d+_\w+/)?(?P<module>\w+))/")
 DOTS = re.compile(r"\.{2,}(?!/)|\u2026")     # what a report leaves out: "flash_attn_2_cuda...so"
 TOP = re.compile(r"(?:site|dist)-packages/(?P<top>[A-Za-z0-9_]+)/")
+CHECKOUT = re.compile(r"/(?P<top>[A-Za-z0-9_]+)/[^/]+$")      # of a checkout: its own folder beside the module
 RELATIVE = re.compile(r"^(?P<top>[A-Za-z][A-Za-z0-9_]*)/(?:[A-Za-z0-9_]+/)*[^/]+$")
 
 
@@ -58,6 +59,10 @@ def project_of(path: str, facts: Facts) -> str | None:
     if module is not None and module["module"] in MODULES:
         return MODULES[module["module"]]
     top = TOP.search(path) or (RELATIVE.match(path) if module is not None else None)
+    if top is None and module is not None and (folder := CHECKOUT.search(path)) is not None:
+        known = {row.module: row.project for row in facts.libraries.imports} | FOLDERS
+        if folder["top"] in known:
+            return known[folder["top"]]
     if top is None:
         alone = re.search(r"(?:site|dist)-packages/([A-Za-z0-9_]+)\.[^/]*$", path)
         return alone[1].replace("_", "-").lower() if alone and module is not None else None

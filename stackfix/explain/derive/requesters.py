@@ -20,8 +20,8 @@ def requester(fields: Fields, _: Facts) -> Fields:
     """Of `requester`: `who` (its name), and what its place and its name mean.
 
     `build_folder` of a `build_tool` (pip, uv), `conda_file` in `conda_root`, `toolkit_file`, `toolkit_folder` outside
-    of all environments, `torch_file`, `module_file`. `rpath`: its DT_RPATH comes before LD_LIBRARY_PATH, `runpath`: it
-    comes after. `tag`: the Python that it is for, `abi3`: each.
+    of all environments, `torch_file`, `module_file`. `rpath`: its DT_RPATH comes before LD_LIBRARY_PATH,
+    `runpath_file`: its name, where that comes after. `tag`: the Python that it is for, `abi3`: each.
     """
     path = ELLIPSIS.sub("", fields.get("requester", "").strip("'\"`"))
     if not path:
@@ -49,7 +49,7 @@ def place_of(path: str, name: str) -> dict[str, str]:
         return {**found, "rpath": "yes", "torch_file": "yes"}
     wheel = re.search(r"(?:^|/)nvidia/(?P<folder>[a-z0-9_]+)/lib/[^/]+$", rest)
     if wheel:
-        return {**found, "runpath": "yes", "wheel_folder": f"nvidia/{wheel['folder']}/lib"}
+        return {**found, "runpath_file": name, "wheel_folder": f"nvidia/{wheel['folder']}/lib"}
     if inside:
         return {**found, "module_file": "yes"}
     if (conda := CONDA.match(path)) is not None:

@@ -22,9 +22,9 @@ FLAGS = {OLD: "FALSE", NEW: "TRUE"}
 def torch_symbol(fields: Fields, facts: Facts) -> Fields:
     """`readable`, `exported` and `absent` (minors), `others`, `string_abi` with `string_fits`, and `verdict`.
 
-    The verdict is "other-torch", "other-string", "should-have" (the torch that is named has it, or each release has) or
-    "nowhere", or "cut-short" where too little of the name is told; {} for what is none of torch's names. `cuda_only`:
-    only a CUDA build of torch has it.
+    `meant` are the minors with the std::string of the name, else all that export it. The verdict is "other-torch",
+    "other-string", "should-have" (the torch that is named has it, or each release has), "nowhere", or "cut-short" where
+    too little of the name is told; {} for what is none of torch's names. `cuda_only`: no CPU build of torch has it.
     """
     book = facts.books.torch
     found = read_symbol(fields.get("symbol", ""), book, facts.books.names)
@@ -35,6 +35,7 @@ def torch_symbol(fields: Fields, facts: Facts) -> Fields:
     told = {
         "readable": readable(found.name), "signature": shortened(demangle(found.name) or "") if found.whole else "",
         "exported": spans(found.minors, every), "for_minors": " ".join(found.minors),
+        "meant": spans(found.minors, every),
         "absent": spans([each for each in every if each not in found.minors], every),
         "others": other_names(found, every, facts.books.names),
         "string_abi": found.string_abi or "", "flag": FLAGS.get(found.string_abi or "", ""),
@@ -71,6 +72,7 @@ def strings(found: Reading, book: TorchBook) -> dict[str, str]:
     same = [each.minor for each in book.releases if each.string_abi == found.string_abi and each.minor in found.minors]
     other = [each.minor for each in book.releases if each.string_abi != found.string_abi]
     return {"string_fits": spans(same, every), "string_lacks": spans(other, every), "string_minors": " ".join(same),
+            **({"meant": spans(same, every)} if same else {}),
             "other_flag": FLAGS[NEW if found.string_abi == OLD else OLD], "other_truth": str(found.string_abi == OLD)}
 
 
