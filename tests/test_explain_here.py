@@ -106,6 +106,15 @@ def test_a_library_that_lies_where_no_import_finds_it(tmp_path: Path, say: Say) 
     assert "other/libcudart.so.11.0" in here["text"]
 
 
+def test_a_library_that_is_nowhere_is_not_said_to_be_no_error_here(tmp_path: Path, say: Say) -> None:
+    """Nothing that was looked at asks for cuDNN 8; what does will fail, as cuDNN 9 is installed."""
+    line = "ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory"
+    here = explain(say, install_torch(World(tmp_path), "2.5.1"), line)["causes"][0]["here"]
+    assert here["verdict"] == "cannot tell"
+    assert "libcudnn.so.8 is not loaded by any import here, and lies nowhere in /venv" in here["text"]
+    assert "(libcudnn.so.9 of nvidia-cudnn-cu12 9.1.0.70 does)" in here["text"]
+
+
 def test_no_driver_is_so_here_and_a_driver_that_is_too_old_cannot_be_told(tmp_path: Path, say: Say) -> None:
     world = install_torch(World(tmp_path), "2.5.1")
     for line, verdict in (("RuntimeError: Found no NVIDIA driver on your system. Please check that you have a GPU",

@@ -110,6 +110,17 @@ class ViewedPlace:
                       if each.path.rpartition("/")[2] == soname), None)
         return None if lying is None else self._found(lying, lying, None, symbol)
 
+    def other(self, soname: str) -> str | None:
+        from stackfix.diagnose.provenance import named, owner_of
+
+        stem = f"{soname.partition('.so')[0]}.so"
+        for each in self._view.environment.shared_objects:
+            name = each.path.rpartition("/")[2]
+            if name != soname and (name == stem or name.startswith(f"{stem}.")):
+                owner = named(owner_of(self._view, each.path))
+                return f"{name} of {owner}" if owner else each.path
+        return None
+
     def _found(self, path: str, real_path: str, via: str | None, symbol: str | None) -> FoundLibrary:
         from stackfix.diagnose.provenance import named, owner_of
         from stackfix.explain.here_records import FoundLibrary

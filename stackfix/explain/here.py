@@ -122,7 +122,7 @@ def of_library(soname: str, symbol: str | None, place: Place) -> tuple[str, str]
     """What there is of a library."""
     found = place.library(soname, symbol)
     if found is None:
-        return "not so here", f"{soname} is not loaded by any import here, and lies nowhere in {place.prefix}"
+        return of_nothing(soname, symbol, place)
     what = f"{found.path}" + (f" ({found.package})" if found.package else "")
     if found.via is None:
         return "cannot tell", f"{what} lies here, and no import here loads it; who opens it by name does not find it"
@@ -132,6 +132,16 @@ def of_library(soname: str, symbol: str | None, place: Place) -> tuple[str, str]
     if found.has is None:
         return "cannot tell", f"{how}; whether it has {symbol} cannot be read"
     return ("not so here", f"{how}, and has {symbol}") if found.has else ("so here", f"{how}, and lacks {symbol}")
+
+
+def of_nothing(soname: str, symbol: str | None, place: Place) -> tuple[str, str]:
+    """What is said of a library that is not there: a symbol of it cannot be missing, it itself can."""
+    nowhere = f"{soname} is not loaded by any import here, and lies nowhere in {place.prefix}"
+    if symbol is not None:
+        return "not so here", nowhere
+    other = place.other(soname)
+    instead = f" ({other} does)" if other else ""
+    return "cannot tell", f"{nowhere}{instead}: whatever asks for it will not find it, and none that was looked at does"
 
 
 def of_driver(kind: str, place: Place) -> tuple[str, str]:

@@ -34,6 +34,10 @@ class Place(Protocol):
         """The file that imports of the environment load under a name; None where there is none."""
         ...
 
+    def other(self, soname: str) -> str | None:
+        """A file of the same library under another name: "libcudnn.so.9 of nvidia-cudnn-cu12 9.1.0.70"."""
+        ...
+
     def version(self, package: str) -> str | None:
         """Of an installed package."""
         ...
