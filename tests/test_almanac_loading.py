@@ -12,10 +12,12 @@ import pytest
 from stackfix.almanac import loading
 from stackfix.almanac.__main__ import main
 from stackfix.almanac.loading_check import no_torch
+from stackfix.almanac.loading_facts import Within
 from stackfix.almanac.manifest import read_manifest, render_manifest
+from stackfix.inspect.elf import parse_elf
 from stackfix.inspect.elf_symbols import MappedSymbols
 from stackfix.inspect.records import ElfObject, SymbolNames
-from stackfix.prove.records import PlannedWheel
+from stackfix.prove.records import LibraryAt, PlannedWheel
 from stackfix.sources.cache import Cache
 from stackfix.sources.transport import Transport
 from stackfix.tables import source as source_module
@@ -162,6 +164,27 @@ def test_a_wheel_for_any_platform_is_known_by_its_name(almanac: Path) -> None:
     assert source.announce([pure], exactly=True).wheels == (pure,)
     for file in ("sympy-1.13-py3-none-manylinux1_x86_64.whl", "sympy-1.13-cp311-cp311-linux_x86_64.whl"):
         assert source.known([replace(pure, file=file)]) == {}
+
+
+HIDDEN = 'void f(void) {} __asm__(".symver f,first@V1"); void second(void) {}'
+
+
+def test_what_a_wheel_binds_itself_is_bound_by_the_rules_of_versions(tmp_path: Path) -> None:
+    """An old version alone is nothing to a reference without one; a library that is not needed binds nothing."""
+    content = {
+        "liba.so": shared_object(tmp_path, "liba.so", more=HIDDEN, script="V1 { global: first; second; local: *; };"),
+        "libb.so": shared_object(tmp_path, "libb.so", ("third",)),
+        "libc.so": shared_object(tmp_path, "libc.so", wants=("first", "second", "third"), needs=("liba.so",)),
+        "libd.so": shared_object(tmp_path, "libd.so", wants=("second",), needs=("libc.so",)),
+    }
+    read = {path: MappedSymbols(each, path) for path, each in content.items()}
+    libraries = [LibraryAt(path=path, elf=parse_elf(each, path)) for path, each in content.items()]
+    within = Within(libraries, read.__getitem__)
+    assert {each.name: each.version for each in read["libc.so"].undefined()} == {
+        "first": None, "second": "V1", "third": None}
+    assert {each.name for each in within.outward("libc.so", read["libc.so"])} == {"first", "third"}
+    assert list(within.outward("libd.so", read["libd.so"])) == []
+    assert set(within.closure("libd.so")) == {"libd.so", "libc.so", "liba.so"}
 
 
 def test_the_same_wheels_give_the_same_bytes_and_the_check_sees_a_change(

@@ -49,6 +49,19 @@ def compile_c(folder: Path, source: str, *options: str, name: str = "libx.so", l
 
 
 @needs_tools
+@pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
+def test_a_library_that_offers_nothing_still_wants_something(tmp_path: Path, style: str) -> None:
+    code = """
+    extern void first(void); extern int second; __attribute__((weak)) extern int third;
+    __attribute__((visibility("hidden"))) void *held[] = {(void *)first, &second, &third};
+    """
+    symbols = symbols_of(compile_c(tmp_path, code, f"-Wl,--hash-style={style}"))
+    assert {(each.name, each.weak) for each in symbols.undefined()} == {
+        ("first", False), ("second", False), ("third", True)}
+    assert list(symbols.defined()) == []
+
+
+@needs_tools
 @pytest.mark.parametrize("path", SYSTEM)
 def test_dynamic_section_as_readelf_reads_it(path: str) -> None:
     text, elf = readelf("-d", path), read_elf(path)

@@ -17,6 +17,7 @@ from stackfix.tables.loading_book import USUAL
 from stackfix.tables.loading_symbols import EVERY, INTERNAL, NAMED, NOT_INTERNAL, OF_TORCH, TorchNames
 
 FEW, SHORT = 3000, 120_000      # symbols of a library, and bytes of their names, that are all told
+ANY = ""                        # no version
 OfLibrary = Callable[[str], MappedSymbols]      # its symbols, by its path
 
 
@@ -72,13 +73,14 @@ class Within:
         """What a library wants that neither it nor a library of the wheel that it needs has."""
         wanted = symbols.undefined()
         names = SymbolNames({each.name for each in wanted})
-        offers: dict[str, set[str | None]] = {}
+        offers: dict[str, set[str | None]] = {}     # versions; ANY where an unversioned reference binds to one
         for each in self.closure(path):
             for name, found in self._symbols(each).offered(names).items():
-                offers.setdefault(name, set()).update(offer.version for offer in found)
+                versions = offers.setdefault(name, set())
+                versions.update(offer.version for offer in found)
+                versions.update(ANY for offer in found if not offer.hidden)
         for symbol in wanted:
-            found_versions = offers.get(symbol.name, set())
-            if not found_versions or (symbol.version is not None and symbol.version not in found_versions):
+            if (symbol.version or ANY) not in offers.get(symbol.name, ()):
                 yield symbol
 
     def closure(self, path: str) -> Collection[str]:

@@ -59,6 +59,11 @@ class HashTable:
         if max(self.unhashed, self.buckets) > MOST_SYMBOLS:
             raise self.layout.bad(f"more than {MOST_SYMBOLS} dynamic symbols")
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it leads to no symbol. Then it tells nothing of the others: GNU ld says that there is one."""
+        return not self.buckets or (self.gnu and not any(self._bucket_view))
+
     def _view(self, offset: int, count: int, *, wide: bool = False) -> memoryview:
         """Numbers of the file, of 32 or 64 bits, read when they are asked for."""
         size = (8 if wide else 4) * count

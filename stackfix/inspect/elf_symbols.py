@@ -45,7 +45,7 @@ class MappedSymbols:
         """Symbols wanted from others. With DT_GNU_HASH they stand before the hashed ones; else all are looked at."""
         if self._undefined is not None:
             return self._undefined
-        if not self.hashes.buckets:     # no look-up finds its own symbols
+        if self.hashes.is_empty:        # no look-up finds its own symbols
             self._undefined = list(self.referred())
             return self._undefined
         found: list[UndefinedSymbol] = []

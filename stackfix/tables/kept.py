@@ -69,6 +69,8 @@ def packed_images(rows: list[list[Any]], content: memoryview) -> Iterator[tuple[
     """Path and image of each row. Raises ValueError where they are not the whole of the content."""
     place = 0
     for path, size, extents, length, packed in rows:
+        if not all(isinstance(each, int) and each >= 0 for each in (size, extents, length, packed)):
+            raise ValueError("an image of no size")
         yield path, Packed(size=size, extents=extents, length=length, content=content[place:place + packed])
         place += packed
     if place != len(content):
