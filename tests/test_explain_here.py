@@ -115,6 +115,19 @@ def test_a_library_that_is_nowhere_is_not_said_to_be_no_error_here(tmp_path: Pat
     assert "(libcudnn.so.9 of nvidia-cudnn-cu12 9.1.0.70 does)" in here["text"]
 
 
+@pytest.mark.parametrize(("torch", "verdict", "text"), [
+    ("2.5.1", "so here", "torch 2.5.1 here has no c10::cuda::SetDevice(int): whatever asks for it does not load"),
+    ("2.2.2", "not so here", "torch 2.2.2 here has c10::cuda::SetDevice(int), in "),
+])
+def test_a_function_of_torch_is_looked_for_in_the_torch_that_is_here(
+    torch: str, verdict: str, text: str, tmp_path: Path, say: Say,
+) -> None:
+    """The extension itself is not here."""
+    line = "ImportError: /elsewhere/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+    here = explain(say, install_torch(World(tmp_path), torch), line)["causes"][0]["here"]
+    assert (here["verdict"], here["text"][:len(text)]) == (verdict, text)
+
+
 def test_no_driver_is_so_here_and_a_driver_that_is_too_old_cannot_be_told(tmp_path: Path, say: Say) -> None:
     world = install_torch(World(tmp_path), "2.5.1")
     for line, verdict in (("RuntimeError: Found no NVIDIA driver on your system. Please check that you have a GPU",

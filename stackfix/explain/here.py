@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Iterable
 
+from stackfix.abi.mangled import demangle
+from stackfix.abi.names import is_torch_symbol
 from stackfix.diagnose.finding_records import Finding
 from stackfix.explain.here_records import Here, Place
 from stackfix.explain.records import Message, Rule
@@ -13,6 +15,7 @@ from stackfix.explain.records import Message, Rule
 LIBRARY = re.compile(r"(?<![\w.+-])lib[\w+-]{1,80}\.so(?:\.\d{1,8}){0,4}(?![\w.])")
 MODULE = re.compile(r"(?<![\w.+-])[\w-]{1,100}\.(?:cpython-[\w-]{1,60}|abi3)\.so(?![\w.])")
 PACKAGE = re.compile(r"(?<![\w./-])nvidia-[a-z0-9-]{1,60}(?<!-)(?![\w.])")
+TORCH = ("libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libtorch_python.so")
 WORDS = ("cudnn", "cublas", "cusparse", "cusolver", "cufft", "curand", "nccl", "nvjitlink", "cupti", "cudart", "nvrtc",
          "torchvision", "torchaudio", "xformers", "flash", "vllm")
 PACKAGE_FIELDS = ("package", "project", "subject", "companion", "distribution")
@@ -110,6 +113,8 @@ def instead(message: Message, place: Place) -> tuple[str, str]:
         soname = named[0] if len(named) == 1 and not fields.get("symbol") else None
     if soname is not None:
         return of_library(soname, fields.get("symbol"), place)
+    if is_torch_symbol(fields.get("symbol", "")) and (torch := of_torch(fields["symbol"], place)):
+        return torch
     if DRIVER_KINDS.search(message.kind):
         return of_driver(message.kind, place)
     for package in sorted(packages_of(message)):
@@ -132,6 +137,19 @@ def of_library(soname: str, symbol: str | None, place: Place) -> tuple[str, str]
     if found.has is None:
         return "cannot tell", f"{how}; whether it has {symbol} cannot be read"
     return ("not so here", f"{how}, and has {symbol}") if found.has else ("so here", f"{how}, and lacks {symbol}")
+
+
+def of_torch(symbol: str, place: Place) -> tuple[str, str] | None:
+    """Whether the torch that is here has one of its functions; None where no torch is loaded."""
+    found = [each for each in (place.library(name, symbol) for name in TORCH) if each is not None and each.via]
+    if not found or any(each.has is None for each in found):
+        return None
+    torch = found[0].package or found[0].path
+    having = next((each for each in found if each.has), None)
+    readable = demangle(symbol) or symbol
+    if having is not None:
+        return "not so here", f"{torch} here has {readable}, in {having.path}"
+    return "so here", f"{torch} here has no {readable}: whatever asks for it does not load"
 
 
 def of_nothing(soname: str, symbol: str | None, place: Place) -> tuple[str, str]:
