@@ -180,6 +180,7 @@ def test_a_file_by_hand_in_the_proofs_place_is_kept(proving: World, say: Say) ->
     assert said.status == 2, said
     assert "stack-proof.json" in said.err
     assert not Path("requirements.txt").exists()
+    assert proving.asked == [], "refused before the index is asked"
     assert say("lock", *ASKED).status == 0
     assert Path("stack-proof.json").read_text() == '{"mine": 1}'
 

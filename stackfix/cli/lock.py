@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,8 @@ from stackfix.cli.options import LockOptions, lock_options
 from stackfix.errors import StackfixError
 
 if TYPE_CHECKING:
-    from stackfix.cli.lock_kept import Kept
     from stackfix.prove.proof_records import Proof
-    from stackfix.resolve.records import Lock, StackRequest
+    from stackfix.resolve.records import Lock
     from stackfix.write.records import Difference, PlannedFile
 
 
@@ -91,49 +90,36 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
 
     `asked` is the command line, without what a project file adds to it.
     """
-    from stackfix.cli.command_line import header_arguments, join_command
     from stackfix.cli.lock_check import check_lock
+    from stackfix.cli.lock_decide import Deciding
     from stackfix.cli.lock_kept import kept_pins
-    from stackfix.cli.lock_proof import open_proving, present_proof, proof_name, stale_proofs
+    from stackfix.cli.lock_proof import present_proof, proof_name, stale_proofs
     from stackfix.cli.request import read_request
-    from stackfix.cli.wiring import decide_lock
-    from stackfix.write.files import check_formats, likely_names, plan_files, refuse_places, write_files
+    from stackfix.write.files import check_formats, likely_names, refuse_places, write_files
 
     formats = check_formats(options.formats)
     directory = Path("." if options.directory is None else options.directory)
     kept = kept_pins(options, directory, common)
     request = read_request(options, kept=kept.pip)
+    proof = proof_name(options.name)
     for path in request.inputs:
         common.seen.text(path)
     if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
-        refuse_places(directory, likely_names(formats, options.name), inputs=request.inputs,
-                      overwrite=options.overwrite)      # before the index is asked
-
-    proving = open_proving(request, options, common, formats)
-
-    def once(stack: StackRequest, kept: Kept) -> Lock:
-        return decide_lock(replace(request, stack=stack), options, common, formats=formats, kept_conda=kept.conda)
-
-    def decide(kept: Kept) -> tuple[Lock, tuple[PlannedFile, ...]]:
-        asking = request.stack.with_(kept=kept.pip)
-        lock = once(asking, kept) if proving is None else proving.decide(asking, lambda stack: once(stack, kept))
-        decided = request.stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
-        command_line = join_command(header_arguments(asked, decided, options.name))
-        files = plan_files(lock, formats=formats, name=options.name, command=command_line)
-        return lock, (*files, *(proving.files(lock) if proving is not None else ()))
-
+        names = (*likely_names(formats, options.name), *([proof] if options.prove else []))
+        # before the index is asked
+        refuse_places(directory, names, inputs=request.inputs, overwrite=options.overwrite)
+    deciding = Deciding(request, options, common, asked=asked, formats=formats)
     differences = None
     if options.check:
-        (lock, files), differences = check_lock(directory, decide, kept)
-        if proving is None:
-            differences = (*differences, *present_proof(directory, options, lock))
+        (lock, files), differences = check_lock(directory, deciding.decide, kept)
+        differences += present_proof(directory, options, lock) if not options.prove else ()
     else:
-        lock, files = decide(kept)
-        stale = stale_proofs(directory, options, lock, common) if proving is None else ()
+        lock, files = deciding.decide(kept)
+        stale = stale_proofs(directory, options, lock, common) if not options.prove else ()
         write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite, stale=stale)
-    common.seen.text(directory / proof_name(options.name))
+    common.seen.text(directory / proof)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences,
-                   proof=proving.proof_of(lock) if proving is not None else None)
+                   proof=deciding.proof_of(lock))
 
 
 def shown_lines(outcomes: list[Outcome], common: CommonOptions) -> Iterator[Shown]:
