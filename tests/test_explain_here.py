@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.case_worlds import install_nvidia, install_torch, judge, nvjitlink
+from tests.case_worlds import TAG, install_nvidia, install_torch, judge, nvjitlink
 from tests.cli_world import Say
-from tests.diagnose_world import World
+from tests.diagnose_world import World, lib
 
 SONAME = "libnvJitLink.so.12"
 LINE = ("ImportError: /elsewhere/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4,"
@@ -54,13 +55,39 @@ def test_it_is_not_so_here(tmp_path: Path, say: Say) -> None:
     assert here["text"].endswith("and has __nvJitLinkComplete_12_4")
 
 
-def test_the_line_of_a_finding_is_that_finding(tmp_path: Path, say: Say) -> None:
+def without(path: str) -> Callable[[Path], World]:
+    """torch 2.3.1 that lacks one file of its wheels."""
+    def build(folder: Path) -> World:
+        world = install_torch(World(folder), "2.3.1")
+        return world.remove(world.inside(path))
+
+    return build
+
+
+def with_extension(symbol: str) -> Callable[[Path], World]:
+    """torch 2.3.1 beside a flash-attn that asks it for a function."""
+    def build(folder: Path) -> World:
+        module = lib(needs=("libc10_cuda.so",), wants=(symbol,))
+        world = install_torch(World(folder), "2.3.1").wheel("einops", "0.8.0")
+        return world.wheel("flash-attn", "2.5.7", {f"flash_attn_2_cuda.{TAG}": module}, requires=("torch", "einops"))
+
+    return build
+
+
+@pytest.mark.parametrize(("build", "code"), [
+    (shadowed, "SF101"), (without("nvidia/cudnn/lib/libcudnn.so.8"), "SF401"),
+    (without("nvidia/cusparse/lib/libcusparse.so.12"), "SF401"), (without("nvidia/nccl/lib/libnccl.so.2"), "SF401"),
+    (with_extension("_ZN3c104cuda9SetDeviceEi"), "SF501"),
+], ids=["nvjitlink", "cudnn", "cusparse", "nccl", "flash-attn"])
+def test_the_line_of_a_finding_is_that_finding(build: Callable[[Path], World], code: str, tmp_path: Path,
+                                               say: Say) -> None:
     """What `check` says that a user sees is explained, in the same place, as what `check` found."""
-    world = shadowed(tmp_path)
-    finding = judge(say, world).only("SF101")
-    assert finding["error"]
-    here = explain(say, world, f"ImportError: {finding['error']}")["causes"][0]["here"]
-    assert [each["summary"] for each in here["findings"]] == [finding["summary"]]
+    world = build(tmp_path)
+    found = [each for each in judge(say, world).findings if each["code"] == code]
+    assert found[0]["error"]
+    here = explain(say, world, f"ImportError: {found[0]['error']}")["causes"][0]["here"]
+    assert here["verdict"] == "so here"
+    assert found[0]["summary"] in [each["summary"] for each in here["findings"]]
 
 
 def test_an_environment_that_cannot_be_inspected_costs_no_explanation(tmp_path: Path, say: Say) -> None:
