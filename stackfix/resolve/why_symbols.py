@@ -9,8 +9,10 @@ from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, TorchBuild
 from stackfix.resolve.judged import cannot_load, machine_for, of_release, untold
 from stackfix.resolve.limits import SYMBOLS, Limit, limits_of
-from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
+from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version, pins_exactly
+from stackfix.resolve.question import TORCH
 from stackfix.resolve.records import Point
+from stackfix.resolve.torch_family import torch_path
 
 
 def symbol_points(matrix: Matrix, books: Books | None, build: TorchBuild, asked: Mapping[str, str]) -> Iterator[Point]:
@@ -38,10 +40,21 @@ def _of_libraries(
 ) -> Iterator[Point]:
     book = books.nvidia if books is not None else None
     for package, version in (("torch", build.version), *versions.items()):
-        for limit in limits_of(matrix, book, package, version):
+        found = _of_variant(matrix, build) if package == TORCH and torch_path(build) is not None else limits_of(
+            matrix, book, package, version)
+        for limit in found:
             concerns = package in asked or limit.name in asked
             if limit.name in versions and (concerns if asked else limit.read):
                 yield from _point(limit, package, version, versions[limit.name])
+
+
+def _of_variant(matrix: Matrix, build: TorchBuild) -> Iterator[Limit]:
+    """Limits on a torch of the torch index: what was read of the default build says nothing against its own pins."""
+    pinned = {normalise(each.name) for each in map(parse_requirement, build.requires)
+              if each is not None and pins_exactly(each.specifier)}
+    for limit in limits_of(matrix, None, TORCH, build.version):
+        if limit.name not in pinned:
+            yield limit
 
 
 def _point(limit: Limit, package: str, version: str, other: str) -> Iterator[Point]:
