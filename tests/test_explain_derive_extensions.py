@@ -234,3 +234,11 @@ def test_flash_attn_is_proposed_for_the_torch_that_is_named_alone() -> None:
 ])
 def test_a_checkout_is_told_by_the_folder_of_the_module(path: str, project: str | None) -> None:
     assert extension_name({"requester": path}, FACTS).get("ext") == project
+
+
+@pytest.mark.parametrize(("built", "have", "kind"), [
+    ("2.0.1", "2.0.1", "same_torch"), ("2.1.2", "2.1.2+cpu", "cpu_torch"), ("2.1.2", "2.2.0", "other_release"),
+])
+def test_what_differs_between_two_torches_of_xformers(built: str, have: str, kind: str) -> None:
+    kinds = {"same_torch", "cpu_torch", "other_cuda", "other_release"}
+    assert kinds & set(xformers_built({"built": built, "have": have}, FACTS)) == {kind}

@@ -155,3 +155,9 @@ def test_the_torch_that_is_meant_has_the_string_of_the_name() -> None:
     assert found["meant"] == found["string_fits"] != found["exported"]
     found = torch_symbol({"symbol": "_ZN3c104cuda9SetDeviceEi"}, FACTS)
     assert found["meant"] == found["exported"]
+
+
+def test_who_asks_is_told_by_its_file_where_there_is_one() -> None:
+    symbol = {"symbol": "_ZN3c104cuda9SetDeviceEi"}
+    assert torch_symbol(symbol, FACTS)["asker"] == "what asks for it"
+    assert torch_symbol({**symbol, "who": "_C.so"}, FACTS)["asker"] == "_C.so"

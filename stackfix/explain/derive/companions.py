@@ -92,7 +92,7 @@ def xformers_built(fields: Fields, facts: Facts) -> Fields:
     found: dict[str, str] = {}
     if built and have:
         kind = ("other_release" if key_of(release) != key_of(built) else "cpu_torch" if local == "cpu" else
-                "other_cuda" if local != fields.get("built_local", local) else "")
+                "other_cuda" if local != fields.get("built_local", local) else "same_torch")
         found = {kind: "yes", "cpu_local": "yes" if local == "cpu" else ""}
     if fields.get("python_built") and fields.get("python_have") and minor(fields["python_built"]) != minor(
             fields["python_have"]):

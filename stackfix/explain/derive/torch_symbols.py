@@ -25,6 +25,7 @@ def torch_symbol(fields: Fields, facts: Facts) -> Fields:
     `meant` are the minors with the std::string of the name, else all that export it. The verdict is "other-torch",
     "other-string", "should-have" (the torch that is named has it, or each release has), "nowhere", or "cut-short" where
     too little of the name is told; {} for what is none of torch's names. `cuda_only`: no CPU build of torch has it.
+    `asker` is what asks for it, in words.
     """
     book = facts.books.torch
     found = read_symbol(fields.get("symbol", ""), book, facts.books.names)
@@ -41,7 +42,8 @@ def torch_symbol(fields: Fields, facts: Facts) -> Fields:
         "string_abi": found.string_abi or "", "flag": FLAGS.get(found.string_abi or "", ""),
         "oldest": every[0], "torch_named": "yes" if minor_of(fields.get("torch", "")) in every else "",
         "cuda_only": "yes" if libraries and all("cuda" in each for each in libraries) else "",
-        "verdict": verdict(found, every, fields, facts), **strings(found, book),
+        "verdict": verdict(found, every, fields, facts), "asker": fields.get("who", "what asks for it"),
+        **strings(found, book),
     }
     return {key: value for key, value in told.items() if value}
 
