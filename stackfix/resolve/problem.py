@@ -146,12 +146,12 @@ class Problem:
         return driven_out(candidate, pairs, self.sure) if found is None and pairs else found
 
     def _judge(self, candidate: Candidate) -> Exclusion | None:
-        if not candidate.files[0].is_wheel:
+        found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
+        found = self._by_symbols(candidate, found) or found
+        if found is None and not candidate.files[0].is_wheel:
             lines = self._requirement_lines(candidate)      # at once: else a search meets what needs a build too late
             if isinstance(lines, Exclusion):
                 return lines
-        found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
-        found = self._by_symbols(candidate, found) or found
         if found is None and self._is_unknown_companion(candidate):
             return unknown_companion_exclusion(candidate, self.evidence.metadata(candidate), self.build)
         return found

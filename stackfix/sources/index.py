@@ -21,10 +21,11 @@ from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
-from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK
+from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
 from stackfix.sources.workers import Task, Workers
 
 WORKERS = 50
+UNPACKED = 3            # pages that are unpacked and parsed at once: more are no faster, and take their memory together
 T = TypeVar("T")
 
 
@@ -47,6 +48,7 @@ class PackageIndex:
         self._workers = Workers(workers, "stackfix-index")
         self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start)
         self._lock = threading.Lock()
+        self._unpacking = threading.Semaphore(UNPACKED)
         self._pages: dict[str, Task[Page]] = {}
         self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
         self._keeping: list[Task[None]] = []
@@ -205,7 +207,7 @@ class PackageIndex:
         headers = {"Accept": ACCEPT}
         if kept is not None and kept.etag is not None:
             headers["If-None-Match"] = kept.etag
-        answer = self.transport.get(url, limit=self._limits.page, headers=headers, sent=True)
+        answer = self.transport.get(url, limit=self._limits.page, headers=headers, keep_packed=True)
         now = time.time()
         if answer.status == NOT_MODIFIED and kept is not None:
             self.cache.renew_page(url, kept, answer.headers, now)
@@ -227,14 +229,21 @@ class PackageIndex:
     def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
             raise refused(answer, url)
-        page = parse_page(answer.body, answer.headers.get("content-type", ""), project=name, index=base, url=answer.url,
-                          packed=answer.sent)
+        with self._unpacking:
+            content = _unpacked(answer, self._limits.page)
+            if content is None:     # once more, with all that is tried there, and told in its words
+                answer = self.transport.get(url, limit=self._limits.page, headers={"Accept": ACCEPT})
+                content = answer.body
+                if answer.status != OK:
+                    raise refused(answer, url)
+            packed = None if content is answer.body else answer.body
+            kind = answer.headers.get("content-type", "")
+            page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
         # Nobody waits for the disk: close() sees to what is left.
-        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers,
-                       content=answer.body if answer.sent is None else answer.sent, packed=answer.packed, now=now,
-                       gzipped=answer.sent is not None)
+        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
+                       packed=answer.packed, now=now, gzipped=packed is not None)
         self._keeping.append(self._start(keep))
-        etag, kind = answer.headers.get("etag"), answer.headers.get("content-type", "")
+        etag = answer.headers.get("etag")
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page
 
@@ -256,6 +265,17 @@ class PackageIndex:
         if self._watcher_fault is not None:
             fault, self._watcher_fault = self._watcher_fault, None
             raise fault
+
+
+def _unpacked(answer: Response, limit: int) -> bytes | None:
+    """The body as it was before it travelled; None where that cannot be had from it."""
+    coding = answer.headers.get("content-encoding", "").strip().lower()
+    if coding in ("", "identity"):
+        return answer.body
+    try:
+        return b"".join(gunzipped(iter((answer.body,)), limit)) if coding in ("gzip", "x-gzip") else None
+    except (WireFault, OverLimit):
+        return None
 
 
 def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:
