@@ -154,7 +154,8 @@ def tried_of(laid: Laid, verdict: str, *, why: str | None) -> Tried:
 
 def is_serious(ruling: Ruling) -> bool:
     """Whether an import turns on what nobody can tell; a module that is perhaps never imported does not count."""
-    return ruling.kind == UNTOLD and ruling.fault.severity == "error"
+    return ruling.kind == UNTOLD and ruling.fault.severity == "error" and any(
+        each.opening.phase != "module" for each in ruling.fault.sightings)
 
 
 def verdicts(found: Sequence[Ruling]) -> Mapping[tuple[str, str], str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
+from stackfix.prove.base import numbers
 from stackfix.prove.proof_records import CLEAN, ProvenTarget, Remedy, Trouble
 from stackfix.resolve.records import Cause, NoConsistentStack, Offer, Requirement
 
 ORIGIN = "lock --prove"
 SYMBOLS = "symbols of the wheels"
+GLIBC = re.compile(r"GLIBC_\d+(?:\.\d+)+")
 SHOWN = 12                          # symbols that are named one by one
 
 
@@ -17,7 +20,11 @@ class StackDoesNotLoad(NoConsistentStack):
 
     reference = "stack-does-not-load"
 
+    glibc: str | None = None            # the release that would do, where nothing else is missing
+
     def next_step(self) -> str | None:
+        if self.glibc is not None:
+            return f"--glibc {self.glibc}, if every machine that the lock is for has that or a newer one"
         if self.nearest:
             return None
         return "change what is asked; without --prove the lock is written, and fails when it is imported"
@@ -26,9 +33,20 @@ class StackDoesNotLoad(NoConsistentStack):
 def refusal(target: ProvenTarget, nearest: tuple[Offer, ...] = ()) -> StackDoesNotLoad:
     """The error about one target that fails where nothing is in the way. `nearest`: changes that were solved."""
     troubles = troubles_in(target)
-    return StackDoesNotLoad(
+    error = StackDoesNotLoad(
         headline=f"the stack would not load on Python {target.python}, {target.platform}: {troubles[0].summary}",
         causes=tuple(cause for each in troubles for cause in causes_of(each)), nearest=nearest)
+    error.glibc = glibc_for(troubles)
+    return error
+
+
+def glibc_for(troubles: Sequence[Trouble]) -> str | None:
+    """The glibc that has all that is missing; None where something else is missing, too."""
+    versions = [version for each in troubles for version in each.versions]
+    if any(not each.versions or each.kind != "version" for each in troubles) or not all(
+            GLIBC.fullmatch(version) for version in versions):
+        return None
+    return max((version.removeprefix("GLIBC_") for version in versions), key=numbers, default=None)
 
 
 def troubles_in(target: ProvenTarget) -> tuple[Trouble, ...]:
