@@ -32,6 +32,7 @@ class LoadingBook:
         self._sections, self._open_torch = Sections(content, str(path)), open_torch
         self._parts = {part.sha256: part for part in self._sections.wheels}
         self._documents: dict[str, Document] = {}
+        self._tables: dict[str, WheelTables] = {}
 
     def shipped(self, name: str) -> tuple[PlannedWheel, ...]:
         """Wheels of a project, oldest first."""
@@ -48,6 +49,11 @@ class LoadingBook:
 
     def tables(self, sha256: str) -> WheelTables:
         """The tables of a wheel that it has."""
+        if sha256 not in self._tables:
+            self._tables[sha256] = self._read_tables(sha256)
+        return self._tables[sha256]
+
+    def _read_tables(self, sha256: str) -> WheelTables:
         part, document = self._parts[sha256], self._document(sha256)
         try:
             return WheelTables(
