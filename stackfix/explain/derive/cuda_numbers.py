@@ -8,7 +8,7 @@ from stackfix.explain.derive.cudnn import dotted
 from stackfix.explain.records import Derivation, Facts, Fields
 
 TEN_THOUSANDS = 100_000         # from there on a library's version is the major by 10000, below it by 1000
-ALIASES = {"CUDA": "CUDA runtime", "cuBLASLt": "cuBLAS"}        # what JAX calls a family
+ALIASES = {"CUDA": "CUDA runtime", "cuBLASLt": "cuBLAS", "cuPTI": "CUPTI"}     # what JAX calls a family
 
 
 def cuda_text(fields: Fields, facts: Facts) -> Fields:
