@@ -69,19 +69,10 @@ class Response:
     headers: dict[str, str]
     body: bytes
     packed: str | None = None       # sha256 of the body as it was sent
-    sent: bytes | None = None       # the body as it was sent, where it was asked for and travelled compressed
 
 
 Sink = Callable[[bytes], object]
 OpenSink = Callable[[], Sink]  # called once per try: a retry starts from nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
-    """What becomes of a body: whether it is unpacked, and where it is collected as it was sent."""
-
-    unpack: bool
-    sent: list[bytes] | None
 
 
 class _Failed(Exception):
@@ -105,19 +96,18 @@ class Transport:
         self.sent = 0               # requests, roughly: threads may count two as one
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
-            open_sink: OpenSink | None = None, total: float | None = None, sent: bool = False,
+            open_sink: OpenSink | None = None, total: float | None = None,
             keep_packed: bool = False) -> Response:
         """The answer to GET `url`, after redirects and retries; at most `limit` bytes (unpacked), else TooLarge.
 
-        With `unpack` the body may travel compressed; with `sent` it is given as it travelled, too, with `keep_packed`
-        only so. With `open_sink` the bytes of a 200 go there and not into `body`.
+        With `unpack` the body may travel compressed, with `keep_packed` it is given as it travelled. With `open_sink`
+        the bytes of a 200 go there and not into `body`.
         Raises IndexUnreachable, RateLimited, TooLarge or RequestFailed.
         """
         deadline = time.monotonic() + (self._limits.total if total is None else total)
         wanted = {"Accept-Encoding": "gzip" if unpack or keep_packed else "identity", **(headers or {})}
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
-                                   _How(unpack=unpack and not keep_packed, sent=[] if sent else None))
+            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink, unpack=unpack and not keep_packed)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             url = _next_hop(url, answer.headers["location"])
@@ -128,12 +118,12 @@ class Transport:
         self._pool.close()
 
     def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-                 open_sink: OpenSink | None, how: _How) -> Response:
+                 open_sink: OpenSink | None, *, unpack: bool) -> Response:
         """One hop, tried until it gives an answer or trying is over."""
         waited, tries = 0.0, 0
         while True:
             try:
-                return self._try(url, address, headers, limit, deadline, open_sink, how)
+                return self._try(url, address, headers, limit, deadline, open_sink, unpack=unpack)
             except _Failed as fault:
                 failed = fault
             except OverLimit as over:
@@ -148,7 +138,7 @@ class Transport:
             time.sleep(pause)
 
     def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-             open_sink: OpenSink | None, how: _How) -> Response:
+             open_sink: OpenSink | None, *, unpack: bool) -> Response:
         proxy = self._dialer.proxy_for(address)
         request = self._request(address, proxy, headers)
         while True:
@@ -160,8 +150,8 @@ class Transport:
                 self.sent += 1
                 head = read_head(stream)
                 digest = hashlib.sha256()
-                pieces = _noted(body_pieces(head, limit), digest.update, how.sent)
-                body = _collect(pieces, head, limit, open_sink, packed=how.unpack)
+                pieces = _hashed(body_pieces(head, limit), digest.update)
+                body = _collect(pieces, head, limit, open_sink, packed=unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
@@ -173,8 +163,7 @@ class Transport:
                 raise _Failed(fault.reason) from None
             finally:
                 self._pool.give_back(sock, address, proxy, whole=whole)
-            raw = b"".join(how.sent) if how.sent and _coding(head) in _GZIP else None
-            return _judged(url, head, body, digest.hexdigest(), raw)
+            return _judged(url, head, body, digest.hexdigest())
 
     def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
         target = address.target
@@ -220,23 +209,17 @@ def _coding(head: Head) -> str:
     return head.headers.get("content-encoding", "").strip().lower()
 
 
-def _noted(pieces: Iterator[bytes], update: Sink, sent: list[bytes] | None) -> Iterator[bytes]:
-    """The pieces as they are, hashed, and collected in `sent`."""
-    if sent is not None:
-        sent.clear()        # of a try that failed
+def _hashed(pieces: Iterator[bytes], update: Sink) -> Iterator[bytes]:
     for piece in pieces:
         update(piece)
-        if sent is not None:
-            sent.append(piece)
         yield piece
 
 
-def _judged(url: str, head: Head, body: bytes, packed: str, sent: bytes | None) -> Response:
+def _judged(url: str, head: Head, body: bytes, packed: str) -> Response:
     if head.status in _AGAIN:
         raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
                       status=head.status)
-    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed,
-                    sent=sent)
+    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed)
 
 
 def _backoff(tries: int) -> float:
