@@ -116,6 +116,12 @@ def test_of_chained_tracebacks_the_first_is_explained_first(say: Say) -> None:
         assert wanted in document["messages"][0]["fields"]["symbol"]
 
 
+def test_a_message_that_repeats_is_one_where_it_stands_first(say: Say) -> None:
+    text = "\n".join(["starting", *(f"[rank{rank}]: {LINE}" for rank in range(8)), "bye"])
+    messages = say("explain", "--json", text).json["messages"]
+    assert [(each["line"], each["text"]) for each in messages] == [(2, LINE)]
+
+
 def test_nothing_heavy_is_loaded_for_a_line() -> None:
     """Nor anything that could send a word of it anywhere."""
     loaded = loaded_by("import runpy", f"sys.argv = ['stackfix', 'explain', '--no-inspect', {LINE!r}]",

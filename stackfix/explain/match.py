@@ -21,29 +21,31 @@ def find_messages(words: Words, rules: Iterable[Rule]) -> tuple[Message, ...]:
     """What was found: the most decisive first.
 
     That is the heavier rule; of equal ones the later line, as a log ends with what stopped it, but of chained
-    tracebacks the first, of which the others are consequences. One message for each rule and what it read; rules that
-    another one hides are left out. The fields are those of the pattern and, where the rule asks for more, of the rest
-    of the text.
+    tracebacks the first, of which the others are consequences. One message for each rule and what it read, where it
+    stands first; rules that another one hides are left out. The fields are those of the pattern and, where the rule
+    asks for more, of the rest of the text.
     """
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, int, Message]] = {}
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, int, int, Message]] = {}
     hidden: set[str] = set()
     for rule in rules:
         before = len(found)
         for place, message in messages_of(rule, words):
-            found[rule.name, tuple(sorted(message.fields.items()))] = (rule.weight, place, message)
+            key = rule.name, tuple(sorted(message.fields.items()))
+            _, first, _, shown = found.get(key, (0, place, place, message))
+            found[key] = (rule.weight, first, place, shown)
             hidden.update(rule.hides)
             if len(found) - before >= MOST_OF_RULE or len(found) >= MOST_MESSAGES:
                 break
     chained = chains(words) if len(found) > 1 else {}
 
-    def order(each: tuple[int, int, Message]) -> tuple[int, int, int, str]:
-        weight, place, message = each
-        start = chained.get(place)
-        return (-weight, -place, 0, message.rule) if start is None else (-weight, -start, place, message.rule)
+    def order(each: tuple[int, int, int, Message]) -> tuple[int, int, int, str]:
+        weight, first, last, message = each
+        start = chained.get(first)
+        return (-weight, -last, 0, message.rule) if start is None else (-weight, -start, first, message.rule)
 
-    every = [message for _, _, message in found.values()]
-    kept = (each for each in found.values() if each[2].rule not in hidden and not says_less(each[2], every))
-    return tuple(message for _, _, message in sorted(kept, key=order))
+    every = [message for *_, message in found.values()]
+    kept = (each for each in found.values() if each[3].rule not in hidden and not says_less(each[3], every))
+    return tuple(message for *_, message in sorted(kept, key=order))
 
 
 def says_less(message: Message, others: Iterable[Message]) -> bool:
