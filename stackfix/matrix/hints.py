@@ -39,8 +39,10 @@ def torch_needs(matrix: Matrix, *, torch: str | None, cuda: str | None, platform
 
 
 def _looks_like(version: str, specifier: str | None) -> bool:
-    exact = specifier.removeprefix("==") if specifier is not None and specifier.startswith("==") else ""
-    return version.startswith(exact[:-1]) if exact.endswith(".*") else exact in ("", version)
+    if specifier is None:
+        return True
+    exact = specifier.removeprefix("==")
+    return f"{version}.".startswith(exact[:-1]) if exact.endswith(".*") else exact == version
 
 
 def _needs_of(build: TorchBuild, matrix: Matrix) -> Iterable[str]:

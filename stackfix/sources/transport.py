@@ -107,7 +107,8 @@ class Transport:
         deadline = time.monotonic() + (self._limits.total if total is None else total)
         wanted = {"Accept-Encoding": "gzip" if unpack or keep_packed else "identity", **(headers or {})}
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink, unpack=unpack and not keep_packed)
+            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
+                                   unpack=unpack and not keep_packed)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             url = _next_hop(url, answer.headers["location"])
