@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stackfix.cli.explain_facts import MatrixFacts
-from stackfix.explain.derive.libraries import missing_library
+from stackfix.explain.derive.libraries import missing_library, nvrtc_release
 from stackfix.explain.derive.sonames import SONAME, folders, openers, searched_since
 from stackfix.explain.derive.torch_library import torch_library
 from stackfix.matrix.toml_files import matrix_directory, parse_toml
@@ -151,3 +151,32 @@ def test_a_library_of_torchs_is_told_with_its_releases(soname: str, *, everywher
 def test_a_library_that_no_torch_has_is_told_so() -> None:
     assert torch_library({"soname": "libtorch_else.so"}, FACTS) == {"oldest": FACTS.books.torch.releases[0].minor}
     assert torch_library({}, FACTS) == {"oldest": FACTS.books.torch.releases[0].minor}
+
+
+def test_nvrtc_of_a_cuda_release_is_that_of_its_toolkits() -> None:
+    told: dict[str, set[str]] = {}
+    for release, components in toml("cuda.toml")["toolkit"].items():
+        minor = ".".join(release.split(".")[:2])
+        told.setdefault(minor, set()).update(each.split()[1] for each in components if each.startswith("cuda-nvrtc "))
+    for minor, versions in told.items():
+        fields = {"soname": f"libnvrtc-builtins.so.{minor}", "builtins_cuda": minor}
+        found = nvrtc_release({**fields, **missing_library(fields, FACTS)}, FACTS)
+        package, _, version = found["nvrtc_pin"].partition("==")
+        assert version == max(versions, key=lambda each: [int(part) for part in re.findall(r"\d+", each)])
+        assert package == {"11": "nvidia-cuda-nvrtc-cu11", "12": "nvidia-cuda-nvrtc-cu12",
+                           "13": "nvidia-cuda-nvrtc"}[minor.partition(".")[0]]
+        assert f"--cuda {minor}" in found.get("nvrtc_lock", f"--cuda {minor}")
+    assert nvrtc_release({"builtins_cuda": "9.9", "package": "nvidia-cuda-nvrtc"}, FACTS) == {}
+
+
+@pytest.mark.parametrize(("soname", "wheels"), [
+    ("libnvToolsExt.so.1", {"nvidia-nvtx", "nvidia-nvtx-cu11", "nvidia-nvtx-cu12"}),
+    ("libnvshmem_host.so.3", {"nvidia-nvshmem-cu12", "nvidia-nvshmem-cu13"}),
+])
+def test_wheels_whose_files_the_almanac_has_not_read_are_told(soname: str, wheels: set[str]) -> None:
+    assert not any(each.startswith(soname.partition(".")[0]) for each in carriers())
+    told = missing_library({"soname": soname}, FACTS)
+    assert listed(told["unread_wheels"]) == wheels
+    assert "package" not in told
+    assert told["unread_torch"].startswith("torch 2.")
+    assert "unread_wheels" not in missing_library({"soname": "libcudart.so.10.1"}, FACTS)

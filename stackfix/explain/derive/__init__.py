@@ -64,6 +64,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "torch-symbol": "stackfix.explain.derive.torch_symbols",
     "extension": "stackfix.explain.derive.extensions",
     "missing-library": "stackfix.explain.derive.libraries",
+    "nvrtc-release": "stackfix.explain.derive.libraries",
     "torch-library": "stackfix.explain.derive.torch_library",
     "runtime-version": "stackfix.explain.derive.runtime",
     "torchvision-pair": "stackfix.explain.derive.companions",

@@ -16,7 +16,7 @@ from stackfix.explain.derive.sonames import (
     openers,
     searched_since,
 )
-from stackfix.explain.derive.words import joined, key_of, spans
+from stackfix.explain.derive.words import joined, key_of, minor_of, spans
 from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.library_records import LibraryFamily
 from stackfix.matrix.records import TorchBuild
@@ -30,7 +30,7 @@ def missing_library(fields: Fields, facts: Facts) -> Fields:
     `lib_path` is the folder as a path, `lib_lock` locks a torch that brings it, `openers` are libraries that open it by
     its name. `cuda_major` is the CUDA that it is for, where its name tells one only; `torch_cuda` that of the torch
     which the text names, with `other_major` or `cpu_torch` where it has none of this library, `pin` what it requires.
-    {} for what is nobody's that is known, and for the driver's.
+    `unread_wheels`: see unread. {} for what is nobody's that is known, and for the driver's.
     """
     name = fields.get("soname", "").rpartition("/")[2].strip("'\"`")
     match = SONAME.fullmatch(name)
@@ -49,7 +49,7 @@ def missing_library(fields: Fields, facts: Facts) -> Fields:
         "conda": family.conda[0] if family.conda else "", "folder": joined(where, "or"),
         "lib_path": f"{fields.get('site') or SITE}/{where[0]}" if where else "",
         "openers": openers(name, facts), "torch_searches": searched_since(match["stem"], facts) or "",
-        **chosen(name, packages, meant, family),
+        **(chosen(name, packages, meant, family) if packages else unread(family, facts)),
         **of_torch(fields, name, packages, major, facts),
     }
     return {key: value for key, value in found.items() if value}
@@ -64,8 +64,6 @@ def torch_major(fields: Fields, facts: Facts) -> str | None:
 
 def chosen(name: str, packages: Sequence[str], major: str | None, family: LibraryFamily) -> dict[str, str]:
     """The wheel that is meant, of the CUDA major that is known, and how to require it."""
-    if not packages:
-        return {}
     same = [each for each in packages if cuda_of_package(each) == major]
     package = (same or [each for each in packages if cuda_of_package(each) == "12"] or list(packages))[0]
     match = SONAME.fullmatch(name)
@@ -73,6 +71,20 @@ def chosen(name: str, packages: Sequence[str], major: str | None, family: Librar
     own = version is not None and family.level == "cudnn"       # its soname counts as the wheel does
     found = {"package": package, "requirement": f"{package}=={version}.*" if own else package}
     return {**found, **({"cudnn_major": version} if own and version else {})}
+
+
+def unread(family: LibraryFamily, facts: Facts) -> dict[str, str]:
+    """`unread_wheels`: wheels of a library that the almanac has no names of; `unread_torch`: what requires one."""
+    if any(family_of_stem(match["stem"], (family,)) for each in facts.books.nvidia.sonames
+           if (match := SONAME.fullmatch(each))):
+        return {}
+    names = [f"{project}{suffix}" for project in family.projects for suffix in ("", "-cu13", "-cu12", "-cu11")]
+    builds = {name: [each for each in linux_builds(facts)
+                     if each.cuda != "cpu" and name in libraries_of(each, facts)] for name in names}
+    wheels = [name for name in names if builds[name]]
+    asking = torch_minors(tuple(each for name in wheels for each in builds[name] if each.index == "default"))
+    shown = f"torch {spans(asking, torch_minors(facts.torch))}" if asking else ""
+    return {"unread_wheels": joined(wheels or names, "or"), "unread_torch": shown}
 
 
 def of_torch(fields: Fields, name: str, packages: Sequence[str], major: str | None, facts: Facts) -> dict[str, str]:
@@ -122,4 +134,15 @@ def beside(named: TorchBuild, fields: Fields, builds: Sequence[TorchBuild], pack
     return {**found, **({"lib_lock": lock} if lock else {})}
 
 
-DERIVE: Mapping[str, Derivation] = {"missing-library": missing_library}
+def nvrtc_release(fields: Fields, facts: Facts) -> Fields:
+    """`nvrtc_pin`: the wheel with NVRTC of the CUDA release in `builtins_cuda`; `nvrtc_lock`: a torch for that CUDA."""
+    release, package = fields.get("builtins_cuda", ""), fields.get("package", "")
+    versions = [each.version for each in facts.matrix.components
+                if each.package == package and minor_of(each.toolkit) == release]
+    builds = newest_first([each for each in linux_builds(facts) if each.cuda == release])
+    found = {"nvrtc_pin": f"{package}=={max(versions, key=key_of)}" if versions else "",
+             "nvrtc_lock": lock_of(builds, fields.get("python")) or "" if builds else ""}
+    return {key: value for key, value in found.items() if value}
+
+
+DERIVE: Mapping[str, Derivation] = {"missing-library": missing_library, "nvrtc-release": nvrtc_release}
