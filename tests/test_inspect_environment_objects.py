@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.inspect.environment_objects import module_of
+from stackfix.inspect.environment_objects import is_shared_object, module_of
 from stackfix.inspect.environment_records import LibraryFolder, Owner
 from stackfix.inspect.places import Root
 from tests.inspect_trees import conda_package, dist_info, link, look, plain_venv, write
@@ -106,3 +106,11 @@ def test_a_linked_folder_is_entered_once_and_within_limits(tmp_path: Path, monke
     monkeypatch.setattr("stackfix.inspect.environment_objects.MAX_FOREIGN_FOLDERS", 6)
     environment = look("/venv", root=Root(str(tmp_path)))
     assert [each.path for each in environment.notes] == [SP]
+
+
+@pytest.mark.parametrize(("name", "is_one"), [
+    ("libz.so", True), ("libz.so.1.2.11", True), ("libssl-81259c47.so.1.1.1k", True), ("_core.abi3.so", True),
+    ("libz.so.gz", False), ("libz.so.1.debug", False), ("libz.a", False), (".so", False), ("libz.so.", False),
+])
+def test_which_names_are_shared_objects(name: str, *, is_one: bool) -> None:
+    assert is_shared_object(name) is is_one

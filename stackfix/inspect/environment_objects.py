@@ -11,7 +11,7 @@ from stackfix.inspect.environment_files import InstalledFiles
 from stackfix.inspect.environment_records import Note, SharedObject
 from stackfix.inspect.object_names import library_folders, module_of
 
-SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+)*")
+SHARED_OBJECT = re.compile(r".+\.so(?:\.\d+[a-z]*)*")     # OpenSSL counts in letters: libssl.so.1.1.1k
 MAX_DEPTH = 40
 OTHER_ENVIRONMENT = frozenset({"pyvenv.cfg", "conda-meta"})
 MAX_FOREIGN_FOLDERS = 20_000    # a .pth may add somebody's whole home, and a link may lead to /
