@@ -280,7 +280,7 @@ def child(shelf: Shelf, *wheels: PlannedWheel) -> subprocess.Popen[str]:
 
 def test_what_a_killed_run_has_left_is_removed(shelf: Shelf) -> None:
     one, other = shelf.stacked()
-    shelf.delay = 0.05
+    shelf.delay = 0.5
     running = child(shelf, one)
     assert running.stdout is not None
     assert running.stdout.readline() == "bytes\n"
