@@ -17,9 +17,10 @@ import pytest
 
 from stackfix.cli import early, lock_answer
 from stackfix.cli.early import answered, cache_folder, escaped, steers, unescaped
+from stackfix.sources.cache import Cache
 from stackfix.sources.cache_place import default_cache_dir
 from tests.cli_world import ASKED, Said, Say, World, settle, speaker
-from tests.sources_servers import path_of
+from tests.sources_servers import JSON, path_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ("lock", *ASKED, "--format", "requirements")
@@ -214,11 +215,10 @@ def a_netrc(_: Dated) -> None:
     Path(os.environ["HOME"], ".netrc").write_text("machine x login a password b\n")
 
 
-def a_page_that_was_renewed(_: Dated) -> None:
-    page = next(Path(os.environ["STACKFIX_CACHE_DIR"], "pages-v1").iterdir())
-    content = page.read_bytes()
-    page.unlink()
-    page.write_bytes(content)
+def another_page_in_the_cache(world: Dated) -> None:
+    cache, url = Cache(Path(os.environ["STACKFIX_CACHE_DIR"])), f"{world.url}/sympy/"
+    cache.keep_page(url, final=url, headers={"content-type": JSON, "cache-control": "max-age=600"}, packed="0" * 64,
+                    content=world.page("sympy", {}))
 
 
 def a_page_that_is_gone(_: Dated) -> None:
@@ -246,7 +246,7 @@ def no_answer(_: Dated) -> None:
 
 CHANGES = (
     a_variable, a_variable_of_a_requirement_file, a_requirement_file, a_requirement_file_that_went, the_lock,
-    a_link_in_the_place_of_the_lock, another_lock, a_netrc, a_page_that_was_renewed, a_page_that_is_gone, the_matrix,
+    a_link_in_the_place_of_the_lock, another_lock, a_netrc, another_page_in_the_cache, a_page_that_is_gone, the_matrix,
     a_new_file_of_the_matrix, a_damaged_answer, no_answer,
 )
 
@@ -350,6 +350,22 @@ def test_pages_are_asked_for_when_their_time_is_over_and_then_used_again(
     assert asked
     assert early_said(*LOCK) == second
     assert len(world.asked) == asked, "their time was renewed"
+
+
+@pytest.mark.parametrize("says", [SPEAKING, ""])
+def test_another_request_that_renewed_the_pages_changes_nothing(
+    says: str, world: Dated, say: Say, early_said: Early, tmp_path: Path,
+) -> None:
+    world.says = says
+    for _ in range(2):
+        second = say(*LOCK)
+    for page in (tmp_path / "cache" / "pages-v1").iterdir():
+        content = page.read_bytes()
+        page.unlink()
+        page.write_bytes(content)
+    asked = len(world.asked)
+    assert early_said(*LOCK) == second
+    assert (len(world.asked) == asked) == bool(says)
 
 
 def test_a_clock_that_went_back_is_not_trusted(

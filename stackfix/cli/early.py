@@ -109,10 +109,13 @@ class Answer:
         """The rows of one kind, without it."""
         return [row[1:] for row in self.rows if row[0] == kind]
 
-    def stats(self) -> list[os.stat_result]:
-        """What the system says now of the files that are compared by it alone."""
-        [paths] = self.of("same")
-        return list(map(os.stat, paths))
+    def pages_are_kept(self) -> bool:
+        """Whether the pages in the cache are those that the answer rests on."""
+        [[signature, *paths]] = self.of("pages")
+        try:
+            return signature_of(map(os.stat, paths)) == signature
+        except OSError:
+            return False
 
     def check(self) -> None:
         """Raises Changed where something is not as it was."""
@@ -126,11 +129,14 @@ class Answer:
         if variables_digest(names.split(), self.asked.environ) != value:
             raise Changed
         [[signature]] = self.of("signature")
-        if signature_of(self.stats()) != signature:
+        [paths] = self.of("same")
+        if signature_of(map(os.stat, paths)) != signature:
             raise Changed
         [[stored, until]] = self.of("fresh")
-        if float(stored) <= time.time() < float(until):
+        if self.pages_are_kept() and float(stored) <= time.time() < float(until):
             return
+        if until == "inf":
+            raise Changed       # offline
         from stackfix.cli.early_pages import still_the_same
 
         if not still_the_same(self):
@@ -142,10 +148,11 @@ class Answer:
         for row in self.rows:
             if row[0] == "answer" and row[1] in untils:
                 row[3] = str(untils[row[1]])
-            if row[0] not in ("fresh", "signature"):
+            if row[0] == "pages":
+                row[1] = signature_of(map(os.stat, row[2:]))
+            if row[0] != "fresh":
                 rows.append(row)
         rows.append(["fresh", str(now), str(min(float(row[3]) for row in rows if row[0] == "answer"))])
-        rows.append(["signature", signature_of(self.stats())])
         try:
             put(self.path, body_of(rows))
         except OSError:

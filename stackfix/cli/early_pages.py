@@ -51,15 +51,24 @@ def still_the_same(kept: Answer) -> bool:
         return False            # the whole way says what is wrong
     if tuple(map(without_credentials, settings.indexes)) != tuple(base for base, in kept.of("index")):
         return False            # a file of requirements names others
-    [[stored, _]] = kept.of("fresh")
-    now = time.time()
+    [[began, _]] = kept.of("fresh")
+    now, cache = time.time(), Cache(Path(kept.asked.cache))
     rows = [row_of(row) for row in kept.of("answer")]
-    stale = [row for row in rows if not float(stored) <= now < row.until]
-    answers = ask(stale, settings, Cache(Path(kept.asked.cache)))
+    stale = [row for row in rows if not float(began) <= now < row.until]
+    usable = [row for row in rows if row not in stale]
+    if not kept.pages_are_kept() and not all(holds(row, cache) for row in usable):
+        return False
+    answers = ask(stale, settings, cache)
     if answers is None:
         return False
     renew(kept, stale, answers, now)
     return True
+
+
+def holds(row: Row, cache: Cache) -> bool:
+    """Whether the cache has the page of a row, to be used unasked: it may have been renewed by another request."""
+    page = cache.page(row.url) if row.entry else None
+    return page is not None and page.fresh and page.packed == row.packed
 
 
 def row_of(row: Sequence[str]) -> Row:

@@ -119,8 +119,9 @@ def world_rows(asked: Asked, seen: Seen, matrix: set[str], *, offline: bool) -> 
     if max(max(one.st_mtime, one.st_ctime) for one in stats) >= seen.began - TICK:
         raise Changed
     entries = sorted(answer.entry for answer in seen.answers if answer.entry is not None)
-    yield "signature", early.signature_of([*stats, *map(os.stat, entries)])
-    yield "same", *program, *entries
+    yield "signature", early.signature_of(stats)
+    yield "same", *program
+    yield "pages", early.signature_of(map(os.stat, entries)), *entries
     for answer in seen.answers:
         yield ("answer", answer.url, answer.status, answer.until, answer.etag or "", answer.packed or "", answer.accept,
                answer.entry or "", answer.final or "", answer.kind)
