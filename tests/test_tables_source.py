@@ -255,6 +255,17 @@ def test_a_damaged_entry_is_dropped_and_made_anew(shelf: Shelf, damage: str, mon
     assert damage == "another form" or found.tables[one.sha256] == before
 
 
+def test_an_entry_without_a_file_that_counts_today_is_made_anew(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = shared_object(shelf.folder / "made", "libssl-81259c47.so.1.1.1k", ("SSL_new",))
+    planned = shelf.planned("opencv", {"cv2.libs/libssl-81259c47.so.1.1.1k": content, "cv2/cv2.abi3.so": content})
+    monkeypatch.setattr(reduce, "is_shared_object", lambda path: path.endswith(".so"))
+    assert [each.path for each in shelf.fetch(planned).tables[planned.sha256].libraries] == ["site/cv2/cv2.abi3.so"]
+    monkeypatch.undo()
+    assert [each.path for each in shelf.fetch(planned).tables[planned.sha256].libraries] == [
+        "site/cv2.libs/libssl-81259c47.so.1.1.1k", "site/cv2/cv2.abi3.so"]
+    assert shelf.asked == [planned.file] * 2
+
+
 def test_an_interrupted_fetch_goes_on_at_the_next_wheel(shelf: Shelf) -> None:
     wheels = shelf.stacked()
     shelf.fetch(wheels[0])

@@ -14,6 +14,7 @@ from typing import Any
 
 from stackfix.errors import BadInput
 from stackfix.inspect.plain import from_json, to_json
+from stackfix.inspect.wheel_parts import is_shared_object
 from stackfix.prove.records import WheelTables
 from stackfix.sources.cache import Cache
 from stackfix.tables.records import Packed, ReducedWheel
@@ -35,10 +36,16 @@ def read_kept(cache: Cache, sha256: str) -> ReducedWheel | None:
         found = from_parts(entry.about, entry.content)
     except (BadInput, KeyError, RecursionError, TypeError, ValueError, zlib.error):
         found = None
-    if found is None or found.tables.sha256 != sha256:
+    if found is None or found.tables.sha256 != sha256 or not is_whole(found.tables):
         cache.drop_entry(KIND, sha256)
         return None
     return found
+
+
+def is_whole(tables: WheelTables) -> bool:
+    """Whether every file that is a shared object's by its name was read: which names are may have changed since."""
+    read = {each.path for each in tables.libraries}
+    return all(path in read for path in tables.listing or () if ".so" in path and is_shared_object(path))
 
 
 def keep(cache: Cache, wheel: ReducedWheel) -> None:
