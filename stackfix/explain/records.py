@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from stackfix.abi.records import Books
-from stackfix.matrix.code_records import Codes
-from stackfix.matrix.library_records import Libraries
-from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Frameworks, Matrix, TorchBuild
+if TYPE_CHECKING:
+    from stackfix.abi.records import Books
+    from stackfix.matrix.code_records import Codes
+    from stackfix.matrix.library_records import Libraries
+    from stackfix.matrix.records import Companion, FlashAttnRelease, FlashAttnWheel, Frameworks, Matrix, TorchBuild
 
 Fields = Mapping[str, str]      # what a rule read and derived: {"symbol": "__nvJitLinkAddData_12_1", "cuda": "12.1"}
 
