@@ -1,4 +1,4 @@
-"""What flows from a text to its explanation. Plain: `inspect.plain` can write each of them down and read it back."""
+"""What flows from a text to its explanation."""
 
 from __future__ import annotations
 
