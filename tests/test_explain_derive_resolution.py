@@ -98,6 +98,16 @@ def test_of_a_torch_that_was_moved_the_companion_for_it_is_named() -> None:
     assert found["partner"] == oracle.companion_of("torchaudio", "2.5.1")
 
 
+@pytest.mark.parametrize("torch", ["2.4.1", "2.5.0"])
+def test_an_old_release_with_a_lower_bound_alone_is_for_no_later_torch(torch: str) -> None:
+    pinned = {each.torch for each in FACTS.companions if each.package == "vllm"}
+    assert ">=2.1.1" in pinned, "vllm 0.2.5 admits every torch from 2.1.1 on"
+    assert f"=={torch}" not in pinned
+    assert "partner" not in kept_pin({"who": "vllm", "library": "torch", "needs": "torch==2.4.0", "has": torch}, FACTS)
+    chain = f"Because vllm==0.9.2 depends on torch==2.7.0 and you require torch=={torch}, we can conclude"
+    assert "companion_release" not in conflict({"chain": chain}, FACTS)
+
+
 def test_other_packages_are_none_of_ours() -> None:
     assert kept_pin({"who": "requests", "library": "urllib3", "needs": "urllib3<3", "has": "3.0"}, FACTS) == {}
 

@@ -127,11 +127,18 @@ def newest_partner(package: str, spec: str, facts: Facts) -> str | None:
 
 
 def companion_for(package: str, build: TorchBuild, facts: Facts) -> str | None:
-    """The newest release of a companion that fits a build; one that requires just this torch before others."""
+    """The newest release of a companion that fits a build; one that requires just this torch before others.
+
+    Releases before the last that requires just one torch, with a lower bound alone, are left out: vllm 0.2.5 asks for
+    torch>=2.1.1, and was compiled for that one.
+    """
     from stackfix.matrix.query import companion_fits
 
-    rows = [each for each in facts.companions if each.package == package and companion_fits(each, build) is None]
-    rows.sort(key=lambda each: (each.torch is not None and "==" in each.torch, Version(each.version)), reverse=True)
+    own = [each for each in facts.companions if each.package == package]
+    last = max((Version(each.version) for each in own if exact(each.torch or "")), default=None)
+    rows = [each for each in own if companion_fits(each, build) is None
+            and (exact(each.torch or "") or last is None or Version(each.version) > last)]
+    rows.sort(key=lambda each: (exact(each.torch or "") is not None, Version(each.version)), reverse=True)
     return rows[0].version if rows else None
 
 
