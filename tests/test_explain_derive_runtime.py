@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stackfix.cli.explain_facts import MatrixFacts
-from stackfix.explain.derive.runtime import runtime_version
+from stackfix.explain.derive.runtime import dropped_function, runtime_version
 from stackfix.matrix.toml_files import matrix_directory, parse_toml
 
 FACTS = MatrixFacts(None)
@@ -90,3 +90,12 @@ def test_another_matrix_is_asked_where_it_is_named(tmp_path: Path) -> None:
     asked = {"node": "GLIBC_2.36"}
     assert "Ubuntu 22.04" in runtime_version(asked, MatrixFacts(tmp_path / "copy"))["distributions"]
     assert "Ubuntu 22.04" not in runtime_version(asked, FACTS)["distributions"]
+
+
+def test_a_function_that_a_library_of_conda_dropped() -> None:
+    for row in toml("runtime.toml")["dropped"]:
+        for function in row["functions"].split():
+            assert dropped_function({"symbol": function}, FACTS) == {
+                "dropped_library": row["name"], "dropped_package": row["package"], "dropped_until": row["until"],
+                "dropped_gone": row["gone"]}
+    assert dropped_function({"symbol": "iJIT_Other"}, FACTS) == {}

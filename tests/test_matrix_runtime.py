@@ -54,6 +54,8 @@ def test_it_agrees_with_what_a_proof_takes_for_granted() -> None:
     ('"20.04 2.31 3.4.28 1.3.12"', '"22.04 2.31 3.4.28 1.3.12"', "distribution Ubuntu 22.04: given twice"),
     ("GLIBCXX_3.4.30 12.1.0", "GLIBC_3.4.30 12.1.0", "is not a version of libstdc++"),
     ("GLIBCXX_3.4.30 12.1.0", "GLIBCXX_3.4.29 12.1.0", "gcc GLIBCXX_3.4.29: given twice"),
+    ('gone = "2024.1"', 'gone = "soon"', "soon"),
+    ('functions = "iJIT_NotifyEvent"', 'function = "iJIT_NotifyEvent"', "no functions"),
     ('name = "Debian"', 'title = "Debian"', "no name"),
 ])
 def test_faults_are_told_with_their_place(old: str, new: str, reason: str, tmp_path: Path) -> None:

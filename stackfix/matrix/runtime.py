@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.rows import Origins, Row
-from stackfix.matrix.runtime_records import Distribution, GccVersion, RunTimes
+from stackfix.matrix.runtime_records import Distribution, Dropped, GccVersion, RunTimes
 from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
 
 FILE = "runtime.toml"
@@ -32,12 +32,13 @@ def parse_run_times(document: dict[str, object], faults: Faults) -> RunTimes:
     origins = Origins(top, faults)
     distributions = tuple(each for row in top.rows("distribution", name_by="name") for each in _releases(row, origins))
     gcc = tuple(each for row in top.rows("gcc") for each in _versions(row, origins))
+    dropped = tuple(_dropped(row, origins) for row in top.rows("dropped", name_by="package", needed=False))
     top.done()
     for what, keys in (("distribution", [f"{each.name} {each.release}" for each in distributions]),
                        ("gcc", [each.version for each in gcc])):
         for key in sorted({key for key in keys if keys.count(key) > 1}):
             faults.add(f"{what} {key}", "given twice")
-    return RunTimes(distributions=distributions, gcc=gcc)
+    return RunTimes(distributions=distributions, gcc=gcc, dropped=dropped)
 
 
 def _releases(row: Row, origins: Origins) -> Iterator[Distribution]:
@@ -52,6 +53,15 @@ def _releases(row: Row, origins: Origins) -> Iterator[Distribution]:
         yield Distribution(name=name, release=release, glibc=glibc, glibcxx=glibcxx, cxxabi=cxxabi, source=source,
                            confidence=confidence)
     row.done()
+
+
+def _dropped(row: Row, origins: Origins) -> Dropped:
+    source, confidence = origins.of(row)
+    found = Dropped(package=row.text("package", "name"), name=row.text("name"), until=row.text("until", "version"),
+                    gone=row.text("gone", "version"), functions=row.words("functions", "text"), source=source,
+                    confidence=confidence)
+    row.done()
+    return found
 
 
 def _versions(row: Row, origins: Origins) -> Iterator[GccVersion]:

@@ -29,8 +29,22 @@ class GccVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Functions that a library of conda's had, and has no longer."""
+
+    package: str                    # "mkl"
+    name: str                       # "MKL"
+    until: str                      # "2024.0", the newest release that has them
+    gone: str                       # "2024.1"
+    functions: tuple[str, ...]
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
     """`matrices/runtime.toml`."""
 
     distributions: tuple[Distribution, ...]     # of one name oldest first
     gcc: tuple[GccVersion, ...]
+    dropped: tuple[Dropped, ...]

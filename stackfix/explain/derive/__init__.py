@@ -67,6 +67,7 @@ NAMES: Mapping[str, str] = {        # derivation -> module with it; a module is 
     "nvrtc-release": "stackfix.explain.derive.libraries",
     "torch-library": "stackfix.explain.derive.torch_library",
     "runtime-version": "stackfix.explain.derive.runtime",
+    "dropped-function": "stackfix.explain.derive.runtime",
     "torchvision-pair": "stackfix.explain.derive.companions",
     "torchaudio-pair": "stackfix.explain.derive.companions",
     "xformers-built": "stackfix.explain.derive.companions",

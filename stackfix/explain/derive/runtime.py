@@ -72,4 +72,13 @@ def oldest_asking(number: str, facts: Facts) -> str | None:
     return min(asking, key=key_of, default=None)
 
 
-DERIVE: Mapping[str, Derivation] = {"runtime-version": runtime_version}
+def dropped_function(fields: Fields, facts: Facts) -> Fields:
+    """Of `symbol`: `dropped_library`, its `dropped_package` of conda, `dropped_until` and `dropped_gone`."""
+    for each in load_table(facts).dropped:
+        if fields.get("symbol") in each.functions:
+            return {"dropped_library": each.name, "dropped_package": each.package, "dropped_until": each.until,
+                    "dropped_gone": each.gone}
+    return {}
+
+
+DERIVE: Mapping[str, Derivation] = {"runtime-version": runtime_version, "dropped-function": dropped_function}
