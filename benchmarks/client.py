@@ -2,7 +2,7 @@
 
 A loopback server (another process) answers from recordings; each client fetches the same pages whole, in a process of
 its own, 50 connections at most. Printed: medians of wall and processor seconds (imports counted, interpreter start not)
-and the ratio to ours: why stackfix/sources/transport.py stands on http.client. Nothing is asserted.
+and the ratio to ours: why stackfix/sources/transport.py speaks HTTP/1.1 itself. Nothing is asserted.
 """
 
 from __future__ import annotations
