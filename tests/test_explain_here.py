@@ -178,6 +178,18 @@ def test_a_framework_s_message_is_held_against_what_is_wrong_with_that_library(t
     assert {each["culprit"]["package"] for each in here["findings"]} == {"nvidia-cudnn-cu12 9.1.0.70"}
 
 
+def test_an_unknown_error_is_held_against_what_names_the_same_file(tmp_path: Path, say: Say) -> None:
+    world = with_extension("_ZN3c104cuda9SetDeviceEi")(tmp_path)
+    place = ("--root", world.folder, "--prefix", world.prefix)
+    line = "SomeError: cannot dlopen flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so today"
+    said = say("explain", *place, "--json", line)
+    assert (said.status, said.json["kind"]) == (1, "unknown")
+    assert [each["code"] for each in said.json["environment"]["findings"]] == ["SF501"]
+    assert "here      SF501 abi-mismatch: flash-attn 2.5.7" in say("explain", *place, line).out
+    other = say("explain", *place, "SomeError: cannot dlopen libother.so.3 today").out
+    assert "here      nothing is found of the symbols and files that it names" in other
+
+
 def test_for_people(tmp_path: Path, say: Say) -> None:
     world = shadowed(tmp_path)
     variables = ("--env", f"LD_LIBRARY_PATH={world.variables['LD_LIBRARY_PATH']}")

@@ -35,8 +35,8 @@ def command(**options: Any) -> int:
     common = take_common(options)
     explanation, rules = explained(text_of(options["source"]), options["matrix_directory"])
     inspected = None
-    if explanation.messages and is_wanted(options):
-        inspected = inspect(options, explanation.messages, rules, waiting=not common.quiet)
+    if is_wanted(options):
+        inspected = inspect(options, explanation, rules, waiting=not common.quiet)
     show(explanation, inspected, common)
     return 0 if explanation.causes else 1
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackfix.diagnose.records import FoundVia
     from stackfix.diagnose.situation import View
     from stackfix.explain.here_records import FoundLibrary, Inspected
-    from stackfix.explain.records import Message, Rule
+    from stackfix.explain.records import Explanation, Rule
 
 ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
@@ -28,7 +28,7 @@ def is_wanted(options: Mapping[str, Any]) -> bool:
     return named or any(os.environ.get(name) for name in ACTIVE)
 
 
-def inspect(options: Mapping[str, Any], messages: tuple[Message, ...], rules: Mapping[str, Rule],
+def inspect(options: Mapping[str, Any], explanation: Explanation, rules: Mapping[str, Rule],
             *, waiting: bool) -> Inspected:
     """The environment of the options, and what is true in it of each message. What fails is told, never raised.
 
@@ -37,7 +37,7 @@ def inspect(options: Mapping[str, Any], messages: tuple[Message, ...], rules: Ma
     from stackfix.cli.check import rare_collections, tell_of_waiting
     from stackfix.cli.inspecting import asked_for, open_view
     from stackfix.diagnose.diagnose import diagnose
-    from stackfix.explain.here import here_of
+    from stackfix.explain.here import findings_named, here_of
     from stackfix.explain.here_records import Inspected
 
     try:
@@ -49,7 +49,8 @@ def inspect(options: Mapping[str, Any], messages: tuple[Message, ...], rules: Ma
             return Inspected(
                 prefix=view.environment.prefix, found_via=view.environment.found_via, root=options["root"],
                 python=(python.version or python.minor) if python else None,
-                heres=tuple(here_of(each, rules[each.rule], place, command) for each in messages))
+                heres=tuple(here_of(each, rules[each.rule], place, command) for each in explanation.messages),
+                findings=() if explanation.messages else findings_named(explanation.fields, place.findings))
     except (StackfixError, OSError, RecursionError) as error:
         return Inspected(prefix=options["prefix"], root=options["root"],
                          error=error.what() if isinstance(error, StackfixError) else str(error))

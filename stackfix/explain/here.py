@@ -10,7 +10,7 @@ from stackfix.abi.mangled import demangle
 from stackfix.abi.names import is_torch_symbol
 from stackfix.diagnose.finding_records import Finding
 from stackfix.explain.here_records import Here, Place
-from stackfix.explain.records import Message, Rule
+from stackfix.explain.records import Fields, Message, Rule
 
 LIBRARY = re.compile(r"(?<![\w.+-])lib[\w+-]{1,80}\.so(?:\.\d{1,8}){0,4}(?![\w.])")
 MODULE = re.compile(r"(?<![\w.+-])[\w-]{1,100}\.(?:cpython-[\w-]{1,60}|abi3)\.so(?![\w.])")
@@ -34,6 +34,14 @@ def here_of(message: Message, rule: Rule, place: Place, command: str) -> Here:
         return Here(verdict="so here", text=told(shown[0]), findings=shown, command=command if repairable else None)
     verdict, text = instead(message, place)
     return Here(verdict=verdict, text=text, findings=(), command=None)
+
+
+def findings_named(fields: Fields, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings that name a symbol or a file which an unknown error names: what `read_unknown` read of it."""
+    named = {each for name in ("symbols", "libraries", "paths") for each in re.split(r"[\s,()]+", fields.get(name, ""))}
+    files = {posixpath.basename(each) for each in named if ".so" in each}
+    return tuple(each for each in findings if each.severity != "note"
+                 and (named.intersection(each.symbols) or files.intersection(libraries_in(each))))[:MOST_FINDINGS]
 
 
 def told(finding: Finding) -> str:

@@ -73,3 +73,4 @@ class Inspected:
     root: str | None = None         # the tree that it lies in; None: this machine
     error: str | None = None        # why nothing could be seen
     heres: tuple[Here, ...] = ()    # of each message of the explanation, in its order
+    findings: tuple[Finding, ...] = ()      # of an unknown error: those that name a symbol or a file that it names

@@ -20,15 +20,15 @@ VERDICTS = {"so here": "red", "not so here": "green", "cannot tell": "dim"}
 def explanation_lines(explanation: Explanation, inspected: Inspected | None, manner: Manner) -> Iterator[str]:
     """What happened, then each cause with its cure and what is true here; the most probable alone with -q."""
     if not explanation.causes:
-        yield from map(redacted, unknown_lines(explanation, manner))
+        yield from map(redacted, unknown_lines(explanation, inspected, manner))
     elif manner.quiet:
         yield from map(redacted, quiet_lines(explanation, manner))
     else:
         yield from map(redacted, known_lines(explanation, inspected, manner))
 
 
-def unknown_lines(explanation: Explanation, manner: Manner) -> Iterator[str]:
-    """That it is unknown, and what could be read from it."""
+def unknown_lines(explanation: Explanation, inspected: Inspected | None, manner: Manner) -> Iterator[str]:
+    """That it is unknown, what could be read from it, and what is found here of the files and symbols that it names."""
     yield manner.style(UNKNOWN, "bold")
     if manner.quiet:
         return
@@ -36,7 +36,15 @@ def unknown_lines(explanation: Explanation, manner: Manner) -> Iterator[str]:
         yield from ("", manner.style("read from it:", "bold"))
         yield from field_lines(explanation, manner)
     yield ""
-    yield from led([("", "")], "`stackfix check` tells whether an environment itself is sound", "", manner)
+    if inspected is None:
+        yield from led([("", "")], "`stackfix check` tells whether an environment itself is sound", "", manner)
+        return
+    for finding in inspected.findings:
+        yield from labelled("here", "red", [f"{finding.code} {finding.kind}: {finding.summary}"], manner)
+        yield from labelled("", "dim", [f"cure: {each}" for each in finding.cure[:1]], replace(manner, width=None))
+    if not inspected.findings and inspected.error is None:
+        yield from labelled("here", "dim", ["nothing is found of the symbols and files that it names"], manner)
+    yield from environment_lines(inspected, manner)
 
 
 def quiet_lines(explanation: Explanation, manner: Manner) -> Iterator[str]:

@@ -47,5 +47,8 @@ def here_document(here: Here | None) -> dict[str, Any] | None:
 
 def environment_document(inspected: Inspected) -> dict[str, Any]:
     """The environment; with `error` nothing else is known of it."""
+    from stackfix.report.check_json import finding_document
+
     return {"prefix": inspected.prefix, "python": inspected.python, "found_via": inspected.found_via,
-            "root": inspected.root, "error": inspected.error}
+            "root": inspected.root, "error": inspected.error,
+            "findings": [finding_document(each) for each in inspected.findings]}
