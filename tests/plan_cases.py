@@ -321,7 +321,7 @@ OUTSIDE = (
     Case(source="lllyasviel/Fooocus#1313", name="driver 470", make=driver_470, right="advice", codes=("SF901",),
          says=("stackfix lock --torch 2.1.0 --cuda 11.8", "sudo ubuntu-drivers install")),
     Case(source="bnsreenu/digitalsreeni-image-annotator#57", name="Pascal under CUDA 12.8", make=pascal, right="advice",
-         codes=("SF902",), says=("stackfix lock --torch 2.7.1 --cuda 12.6 --gpu-arch sm_61",),
+         codes=("SF902",), says=("stackfix lock --torch 2.8.0 --cuda 12.6 --gpu-arch sm_61",),
          seen=lambda world: k5.machine(world, k5.smi("NVIDIA GeForce GTX 1050", "6.1"))),
     Case(source="ostris/ai-toolkit#475", name="flash-attn without code for the RTX 5090", make=blackwell,
          right="advice", codes=("SF902",), says=("FLASH_ATTENTION_FORCE_BUILD=TRUE FLASH_ATTN_CUDA_ARCHS=120",

@@ -158,7 +158,7 @@ def test_an_old_card_under_a_torch_without_its_code(name: str, capability: str, 
     assert f"{name} ({capability})" in finding["summary"]
     assert "is_available() is true" in finding["why"]
     assert any(", ".join(f"sm_{each}" for each in CODE_28) in each for each in finding["evidence"])
-    assert finding["cure"][0] == f"stackfix lock --torch 2.7.1 --cuda 12.6 --gpu-arch {arch}"
+    assert finding["cure"][0] == f"stackfix lock --torch 2.8.0 --cuda 12.6 --gpu-arch {arch}"
     assert not any("driver" in each for each in finding["cure"])
     older = put_gpu(install_torch(World(tmp_path / "older"), "2.7.1"), name, "550.54.15")
     assert on_machine(put_code(older, TORCH_CUDA, *CODE_27), smi(name, capability)).codes == []

@@ -134,7 +134,7 @@ def test_pascal_was_dropped_in_cu128(tmp_path: Path) -> None:
     assert "no kernel image is available for execution on the device" in (finding.error or "")
     assert "GTX 1050 (6.1)" in finding.summary
     assert any("sm_70, sm_75" in line for line in finding.evidence)
-    assert finding.cure[0] == "stackfix lock --torch 2.7.1 --cuda 12.6 --gpu-arch sm_61"
+    assert finding.cure[0] == "stackfix lock --torch 2.8.0 --cuda 12.6 --gpu-arch sm_61"
 
 
 def test_the_matrix_answers_where_the_binary_cannot_be_read(tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ def test_the_matrix_answers_where_the_binary_cannot_be_read(tmp_path: Path) -> N
 
 
 def test_a_build_that_nobody_read_is_undecided(tmp_path: Path) -> None:
-    view = running(driven(tmp_path, "570.86.10", "2.8.0+cu126").view(), GTX1050)
+    view = running(driven(tmp_path, "570.86.10", "2.9.1+cu129").view(), GTX1050)
     answers = list(check_gpus(view))
     assert "SF902" not in found(answers)
-    assert "torch 2.8.0+cu126" in undecided(answers).get("gpu-code", "")
+    assert "torch 2.9.1+cu129" in undecided(answers).get("gpu-code", "")
 
 
 @pytest.mark.parametrize(("code", "capability", "severity"), [

@@ -92,7 +92,7 @@ def test_an_old_card_takes_another_stack(tmp_path: Path) -> None:
     k5.put_code(world, k5.TORCH_CUDA, *k5.CODE_28)
     plan = plan_of(world, view=gpu_view(world, k5.smi(card, "6.1")))
     assert (kinds(plan), [each.code for each in plan.left]) == ((), ["SF902"])
-    assert "stackfix lock --torch 2.7.1 --cuda 12.6 --gpu-arch sm_61" in advice(plan)
+    assert "stackfix lock --torch 2.8.0 --cuda 12.6 --gpu-arch sm_61" in advice(plan)
     assert priced(plan) == []
 
 
