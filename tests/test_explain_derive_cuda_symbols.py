@@ -182,6 +182,8 @@ def test_the_torch_that_preloads_is_the_first_whose_row_does() -> None:
                for row in group["rows"] if row["versions"].startswith(">=2.6"))
     assert any(step.get("when") == "loaded" and "nvJitLink" in step["preload"] for step in row["steps"])
     assert told["preloading"] == "stackfix lock --torch 2.6.0 --cuda 12.4"
+    later = preload({"stem": "libnvJitLink", "symbol_cuda": "13.1"}, FACTS)
+    assert " --cuda 13." in later["preloading"], "a torch for the CUDA major of the symbol"
     assert preload({"stem": "libtorch"}, FACTS) == {}
     assert preload({}, FACTS) == {}
 

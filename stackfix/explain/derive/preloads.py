@@ -15,17 +15,24 @@ FLOOR = re.compile(r"[>=]=\s*(\d+(?:\.\d+)*)")
 def preload(fields: Fields, facts: Facts) -> Fields:
     """`preloads`: the oldest torch that opens the library `stem` itself; `preloading`: the lock of one that does.
 
-    The lock is of the CUDA minor `symbol_cuda` where such a torch has it, else of the oldest that preloads.
+    The lock is of the CUDA minor `symbol_cuda` where such a torch has it, else of the oldest that preloads, where that
+    is of the same CUDA major, else of the newest of that major.
     """
     oldest = preloading_since(fields.get("stem", ""), facts)
     if oldest is None:
         return {}
     builds = [each for each in newest_first(linux_builds(facts))
               if key_of(each.version) >= key_of(oldest) and each.cuda != "cpu"]
-    same = [each for each in builds if each.cuda == fields.get("symbol_cuda")]
-    least = [each for each in builds if minor_of(each.version) == minor_of(oldest) and each.index == "default"]
-    lock = lock_of(same or least, fields.get("python"))
+    wanted = fields.get("symbol_cuda")
+    same = [each for each in builds if each.cuda == wanted]
+    major = [each for each in builds if wanted is None or major_of(each.cuda) == major_of(wanted)]
+    least = [each for each in major if minor_of(each.version) == minor_of(oldest) and each.index == "default"]
+    lock = lock_of(same or least or major, fields.get("python"))
     return {"preloads": oldest, **({"preloading": lock} if lock else {})}
+
+
+def major_of(version: str) -> str:
+    return version.partition(".")[0]
 
 
 def preloading_since(stem: str, facts: Facts) -> str | None:
