@@ -184,6 +184,9 @@ def test_the_torch_that_preloads_is_the_first_whose_row_does() -> None:
     assert told["preloading"] == "stackfix lock --torch 2.6.0 --cuda 12.4"
     later = preload({"stem": "libnvJitLink", "symbol_cuda": "13.1"}, FACTS)
     assert " --cuda 13." in later["preloading"], "a torch for the CUDA major of the symbol"
+    assert later["wheel_path"].endswith("/nvidia/cu13/lib")
+    of_file = preload({"stem": "libnvJitLink", "file": "libnvJitLink.so.13", "site": "/env/site-packages"}, FACTS)
+    assert of_file["wheel_path"] == "/env/site-packages/nvidia/cu13/lib"
     assert preload({"stem": "libtorch"}, FACTS) == {}
     assert preload({}, FACTS) == {}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stackfix.explain.derive.pins import builds_named, libraries_of, linux_builds, lock_of, newest_first, torch_minors
 from stackfix.explain.derive.sonames import (
+    SITE,
     SONAME,
     builds_bringing,
     carriers,
@@ -20,8 +21,6 @@ from stackfix.explain.derive.words import joined, key_of, minor_of, spans
 from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.library_records import LibraryFamily
 from stackfix.matrix.records import TorchBuild
-
-SITE = "$(python -c 'import site; print(site.getsitepackages()[0])')"
 
 
 def missing_library(fields: Fields, facts: Facts) -> Fields:

@@ -13,6 +13,7 @@ from stackfix.matrix.records import TorchBuild
 
 # "libcudart.so.11.0", also "libcublas.so.*[0-9]" as torch looks for one, and "libcublas-a1b2c3d4.so.12" of a wheel
 SONAME = re.compile(r"(?P<stem>lib[A-Za-z0-9_+-]+?)(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>\d+(?:\.\d+)*))?(?:\.\*\S*)?$")
+SITE = "$(python -c 'import site; print(site.getsitepackages()[0])')"       # where a text names none
 SUFFIX = re.compile(r"-cu(\d\d)$")
 NUMBERED = re.compile(r"/cu\d+/")
 OUTSIDE = frozenset({"libcusparseLt"})      # that of nvidia-cusparselt-cu12 0.6.2 is in cusparselt/lib
