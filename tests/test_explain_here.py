@@ -90,14 +90,27 @@ def test_the_line_of_a_finding_is_that_finding(build: Callable[[Path], World], c
     assert found[0]["summary"] in [each["summary"] for each in here["findings"]]
 
 
-def test_an_environment_that_cannot_be_inspected_costs_no_explanation(tmp_path: Path, say: Say) -> None:
-    said = say("explain", "--prefix", tmp_path / "nowhere", LINE)
+def test_an_active_environment_that_cannot_be_inspected_costs_no_explanation(
+    tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "nowhere"))
+    said = say("explain", LINE)
     assert (said.status, said.err) == (0, "")
     assert "could not be inspected" in said.out
     assert "nvidia-nvjitlink-cu12>=12.4.99" in said.out
-    document = say("explain", "--prefix", tmp_path / "nowhere", "--json", LINE).json
-    assert (document["causes"][0]["here"], document["environment"]["prefix"]) == (None, str(tmp_path / "nowhere"))
+    document = say("explain", "--json", LINE).json
+    assert document["causes"][0]["here"] is None
     assert "nowhere" in document["environment"]["error"]
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    (("--prefix", "nowhere"), "nowhere: no such folder"), (("--env", "FOO"), "FOO: is not NAME=VALUE"),
+    (("--python", "/bin/sh"), "/bin/sh: is no Python interpreter"),
+])
+def test_a_place_that_is_named_wrongly_is_an_error(words: tuple[str, ...], named: str, say: Say) -> None:
+    said = say("explain", *words, LINE)
+    assert (said.status, said.out) == (2, "")
+    assert named in said.err
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,8 @@ def command(**options: Any) -> int:
     from stackfix.cli.explain_here import inspect, is_wanted
     from stackfix.cli.explain_source import text_of
 
+    if sys.stdout is None:      # as `>&-` leaves it
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
     common = take_common(options)
     explanation, rules = explained(text_of(options["source"]), options["matrix_directory"])
     inspected = None

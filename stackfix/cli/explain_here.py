@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stackfix.errors import StackfixError
+from stackfix.errors import BadInput, StackfixError
 
 if TYPE_CHECKING:
     from stackfix.diagnose.finding_records import Finding
@@ -24,13 +24,19 @@ def is_wanted(options: Mapping[str, Any]) -> bool:
     """Whether there is an environment to look at: one is named, or one is active."""
     if options["no_inspect"]:
         return False
-    named = any(options[name] for name in ("prefix", "python", "root", "variables"))
-    return named or any(os.environ.get(name) for name in ACTIVE)
+    return is_named(options) or any(os.environ.get(name) for name in ACTIVE)
+
+
+def is_named(options: Mapping[str, Any]) -> bool:
+    """Whether the command line says where to look."""
+    return any(options[name] for name in ("prefix", "python", "root", "variables"))
 
 
 def inspect(options: Mapping[str, Any], explanation: Explanation, rules: Mapping[str, Rule],
             *, waiting: bool) -> Inspected:
-    """The environment of the options, and what is true in it of each message. What fails is told, never raised.
+    """The environment of the options, and what is true in it of each message. What fails there is told, not raised.
+
+    Raises BadInput where the command line itself names no environment or variable.
 
     `waiting`: it is said on stderr where the machine takes long to answer.
     """
@@ -52,6 +58,8 @@ def inspect(options: Mapping[str, Any], explanation: Explanation, rules: Mapping
                 heres=tuple(here_of(each, rules[each.rule], place, command) for each in explanation.messages),
                 findings=() if explanation.messages else findings_named(explanation.fields, place.findings))
     except (StackfixError, OSError, RecursionError) as error:
+        if isinstance(error, BadInput) and is_named(options):
+            raise
         return Inspected(prefix=options["prefix"], root=options["root"],
                          error=error.what() if isinstance(error, StackfixError) else str(error))
 

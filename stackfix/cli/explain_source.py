@@ -49,8 +49,8 @@ def one_kind(words: tuple[str, ...]) -> None:
     for word in words:
         if word == "-" and word in {words[0], words[-1]}:
             raise BadInput("-", "standard input is named beside a text", GIVE)
-        if FILE_LIKE.fullmatch(word) and is_there(word) and any(" " in each or is_there(each) for each in words
-                                                                if each != word):
+        if FILE_LIKE.fullmatch(word) and is_there(word) and any(
+                " " in each or is_there(each) or FILE_LIKE.fullmatch(each) for each in words if each != word):
             raise BadInput(word, "a file is named beside a text", "explain one of them; a text goes into quotes")
 
 
