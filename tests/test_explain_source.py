@@ -45,8 +45,8 @@ def test_of_a_long_file_both_ends_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("words", "reason"), [
     (("no/such.log",), "no such file"), (("build.log",), "no such file"),
     (("/nowhere/at/all",), "no such file"), (("~/x.txt",), "no such file"), (("folder",), "folder"), (("",), "empty"),
-    (("there.log", "ImportError: x y"), "beside"), (("there.log", "elf"), "beside"), (("there.log", "no.log"), "beside"),
-    (("-", "a b"), "beside"),
+    (("there.log", "ImportError: x y"), "beside"), (("there.log", "elf"), "beside"),
+    (("there.log", "no.log"), "beside"), (("-", "a b"), "beside"),
     (("elf",), "compiled"), (("packed",), "packed"), (("blank",), "empty"),
 ])
 def test_what_is_no_text_is_said(words: tuple[str, ...], reason: str, tmp_path: Path,
