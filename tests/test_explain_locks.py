@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from packaging.requirements import Requirement
 from stackfix.cli.explain_facts import MatrixFacts
 from stackfix.cli.lock import command
 from stackfix.explain.derive import DERIVE
+from stackfix.explain.derive.releases import public
 from stackfix.explain.explain import explain
 from stackfix.explain.records import Rule
 from stackfix.explain.rules import read_rules
@@ -26,7 +28,8 @@ from stackfix.matrix.query import (
     flash_attn_wheels_for,
     gpu_runs,
 )
-from stackfix.matrix.records import TorchBuild
+from stackfix.matrix.records import TorchBuild, TorchIndexWheel
+from stackfix.matrix.torch_index import load_torch_index
 
 RULES = read_rules()
 FACTS = MatrixFacts(None)
@@ -60,7 +63,22 @@ def refusal(lock: str) -> str | None:
         return "no lock"
     asked = Asked(command.make_context("stackfix lock", words[2:]).params)
     found = builds(asked)
-    return next(faults(asked, found), None) if found else "no such build of torch"
+    had = [each for each in found if has_wheel(each)]
+    if found and not had:
+        return "no wheel of it is known"
+    return next(faults(asked, had), None) if found else "no such build of torch"
+
+
+def has_wheel(build: TorchBuild) -> bool:
+    """Whether `lock` has a file for a build where it cannot ask the torch index: a row of that index, read in full."""
+    return build.index == "default" or any(
+        wheel.project == "torch" and public(wheel.version) == build.version and wheel.file.endswith("x86_64.whl")
+        for wheel in rows(build.index))
+
+
+@cache
+def rows(path: str) -> tuple[TorchIndexWheel, ...]:
+    return load_torch_index(path)
 
 
 def builds(asked: Asked) -> list[TorchBuild]:
@@ -83,7 +101,8 @@ def faults(asked: Asked, found: list[TorchBuild]) -> Iterator[str]:
                                for wheel in flash_attn_wheels_for(FACTS.matrix, each, python, PLATFORM)}:
         yield f"no wheel of flash-attn {flash}"
     for arch in asked.several("gpu_archs"):
-        if not any(gpu_runs(each.gpu_archs, arch) or not each.gpu_archs for each in found):     # or nobody read them
+        # "auto" is what the machine has; an empty list means that nobody read it
+        if arch != "auto" and not any(gpu_runs(each.gpu_archs, arch) or not each.gpu_archs for each in found):
             yield f"no code for {arch}"
     if driver and not any(driver_supports(FACTS.matrix, driver, each.cuda) for each in found):
         yield f"too new for driver {driver}"
@@ -101,6 +120,8 @@ def test_a_lock_that_is_proposed_is_one_that_can_be_had(rule: Rule) -> None:
     ("stackfix lock --torch 2.3.1 --cuda 12.1 --with torchvision==0.20.1", "torchvision==0.20.1 fits none of them"),
     ("stackfix lock --torch 2.3.1 --cuda 12.1 --gpu-arch sm_120", "no code for sm_120"),
     ("stackfix lock --cuda 12.1 --driver 470.57", "too new for driver 470.57"),
+    ("stackfix lock --torch 2.14.1 --cuda 12.6", "no wheel of it is known"),
+    ("stackfix lock --torch 2.11.0 --cuda 12.6 --driver 570", "no wheel of it is known"),
     ("stackfix repair", "no lock"),
 ])
 def test_a_lock_that_cannot_be_had_is_seen(lock: str, why: str) -> None:

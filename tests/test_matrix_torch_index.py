@@ -13,7 +13,7 @@ from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.records import TorchBuild, TorchIndexWheel
 from stackfix.matrix.toml_files import matrix_directory
-from stackfix.matrix.torch_index import FOLDER, load_torch_index
+from stackfix.matrix.torch_index import FOLDER, load_torch_index, torch_releases
 
 PATHS = ("cpu", "cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "root")
 MATRIX = load_matrix()
@@ -158,3 +158,15 @@ def test_faults_of_rows_are_told(tmp_path: Path, lines: str, said: str) -> None:
         load_torch_index("cu118", tmp_path)
 
 
+
+
+@pytest.mark.parametrize("path", sorted(each.stem for each in (matrix_directory() / "torch_index").glob("cu*.toml")))
+def test_releases_are_those_of_the_rows(path: str) -> None:
+    rows = [row for row in load_torch_index(path) if row.project == "torch"]
+    for platform, machine in (("linux-64", "_x86_64.whl"), ("linux-aarch64", "_aarch64.whl")):
+        wanted = {row.version.partition("+")[0] for row in rows if row.file.endswith(machine)}
+        assert torch_releases(path, platform) == wanted
+
+
+def test_a_path_without_a_file_has_no_releases() -> None:
+    assert torch_releases("cu999", "linux-64") == torch_releases("../torch", "linux-64") == frozenset()

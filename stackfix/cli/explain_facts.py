@@ -17,6 +17,7 @@ class MatrixFacts:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
+        self._releases: dict[tuple[str, str], frozenset[str]] = {}
 
     @cached_property
     def matrix(self) -> Matrix:
@@ -27,6 +28,16 @@ class MatrixFacts:
     @property
     def torch(self) -> tuple[TorchBuild, ...]:
         return self.matrix.torch
+
+    def has_wheel(self, build: TorchBuild) -> bool:
+        if build.index == "default":
+            return True
+        key = build.index, build.platform
+        if key not in self._releases:
+            from stackfix.matrix.torch_index import torch_releases
+
+            self._releases[key] = torch_releases(*key, self._directory)
+        return build.version in self._releases[key]
 
     @property
     def companions(self) -> tuple[Companion, ...]:

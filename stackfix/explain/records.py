@@ -118,6 +118,8 @@ class Facts(Protocol):
     @property
     def torch(self) -> tuple[TorchBuild, ...]: ...              # `matrix.torch` alone: much quicker
 
+    def has_wheel(self, build: TorchBuild) -> bool: ...         # whether a file of it is known: `lock` can have it
+
     @property
     def companions(self) -> tuple[Companion, ...]: ...          # the same
 

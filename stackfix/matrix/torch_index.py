@@ -20,6 +20,7 @@ _PATH = re.compile(r"cpu|cu\d{2,4}|root")
 _LINE = re.compile(
     r"(?P<tags>[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+){2,3}) (?P<sha256>[0-9a-f]{64}) (?P<places>[1-9]\d{0,3})"
 )
+_TORCH = re.compile(r'project = "torch"\nversion = "(?P<release>[^"+]+)(?:\+[^"]*)?"\n')
 
 
 def load_torch_index(path: str, directory: Path | None = None) -> tuple[TorchIndexWheel, ...]:
@@ -43,6 +44,20 @@ def parse_torch_index(document: dict[str, object], faults: Faults, path: str) ->
                 release.fault(f"{wheel.file} is given twice")
     top.done()
     return tuple(wheels.values())
+
+
+def torch_releases(path: str, platform: str, directory: Path | None = None) -> frozenset[str]:
+    """Releases of torch with a wheel for a conda platform on one path, as the file's lines say it; quick, unjudged.
+
+    For those that must answer at once: what is faulty in the file is told by `load_torch_index`.
+    """
+    place = (matrix_directory() if directory is None else directory) / FOLDER / f"{path}.toml"
+    if not _PATH.fullmatch(path) or not place.exists():
+        return frozenset()
+    text = read_file(place, (place.name,)).decode("utf-8", errors="replace").replace("\r\n", "\n")
+    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, platform)
+    found = (_TORCH.match(block) for block in text.split("\n[[release]]\n") if f"_{machine} " in block)
+    return frozenset(match["release"] for match in found if match)
 
 
 def _release(row: Row, path: str, source: str) -> Iterator[TorchIndexWheel]:

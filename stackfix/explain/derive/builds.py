@@ -130,7 +130,7 @@ def toolkit_pair(fields: Fields, facts: Facts) -> Fields:
         return {}
     release = release_of(fields.get("torch", ""))
     named = [each for each in fitting if release is not None and Version(each.version) == release]
-    newest = max(named or fitting, key=lambda each: Version(each.version))
+    newest = max(named or fitting, key=lambda each: (facts.has_wheel(each), Version(each.version)))
     return {"torch_for_nvcc": runs({each.version for each in fitting}, every), "torch_near": newest.version,
             "lock": lock_of(newest, fields.get("python"))}
 
@@ -147,7 +147,7 @@ def nvcc_architecture(fields: Fields, facts: Facts) -> Fields:
         return {}
     cudas = sorted({each.cuda for each in builds}, key=Version)
     newest_cuda = max((each.cuda for each in facts.torch if each.gpu_archs and each.cuda != CPU), key=Version)
-    newest = max(builds, key=lambda each: Version(each.version))
+    newest = max(builds, key=lambda each: (facts.has_wheel(each), Version(each.version)))
     found = {"arch_since": cudas[0], "lock": f"{lock_of(newest, fields.get('python'))} --gpu-arch {code}"}
     return {**found, **({"arch_now": "yes"} if cudas[-1] == newest_cuda else {"arch_until": cudas[-1]})}
 

@@ -83,7 +83,7 @@ def serves(runtime: str, compiled: str) -> bool:
 
 def torch_cudnn_lock(fields: Fields, facts: Facts) -> Fields:
     """`lock` of a torch that brings the cuDNN which the message's torch was compiled with."""
-    builds = by_preference(builds_with(facts, dotted(fields.get("compiled", "")) or "0"), fields, usual=True)
+    builds = by_preference(builds_with(facts, dotted(fields.get("compiled", "")) or "0"), fields, facts, usual=True)
     return {"lock": lock_command(builds[0]), "pinned_cudnn": builds[0].cudnn or ""} if builds else {}
 
 
@@ -94,7 +94,7 @@ def torch_with_cudnn_9(fields: Fields, facts: Facts) -> Fields:
     if not usual:
         return {}
     return {"first_cudnn_9": min((each.version for each in usual), key=numbers),
-            "lock": lock_command(by_preference(builds, fields, usual=True)[0])}
+            "lock": lock_command(by_preference(builds, fields, facts, usual=True)[0])}
 
 
 DERIVE: Mapping[str, Derivation] = {

@@ -97,7 +97,7 @@ def cudnn_askers(fields: Fields, facts: Facts) -> Fields:
     builds = [each for each in facts.torch for row in without[:1] if each.platform == PLATFORM
               and each.index == DEFAULT_INDEX and each.cuda.startswith(f"{row.cuda}.")]
     if builds:
-        lock = lock_command(by_preference(builds, fields)[0])
+        lock = lock_command(by_preference(builds, fields, facts)[0])
         found["ct2_lock"] = f"{lock} --with 'ctranslate2>={without[0].first}'"
     eight = [each.version for each in builds_with(facts, "8") if each.index == DEFAULT_INDEX]
     found |= {"last_cudnn_8": max(eight, key=numbers)} if eight else {}

@@ -37,11 +37,11 @@ def word_pattern(words: str) -> re.Pattern[str]:
 
 
 def gpu(fields: Fields, facts: Facts) -> Fields:
-    """What is known of the GPU that the message calls `capability_read`, "sm_120", "12.0" or "120".
+    """What is known of the GPU that the message calls `capability_read`, "sm_120", "12.0", "120" or "12, 0".
 
     `beyond`: whether it is older or newer than `lowest` to `highest`, where the message names them.
     """
-    found = gpu_capability(fields.get("capability_read", ""))
+    found = gpu_capability(re.sub(r", ?", ".", fields.get("capability_read", "")))
     if found is None:
         return {}
     told = {"arch": f"sm_{found[0]}{found[1]}", "arch_digits": f"{found[0]}{found[1]}",
@@ -79,7 +79,7 @@ def torch_for_gpu(fields: Fields, facts: Facts) -> Fields:
     driver = fields.get("driver")
     served = [each for each in [*own, *fitting] if driver is None or driver_supports(facts.matrix, driver, each.cuda)]
     # of one release a build that was read before one that is only taken to be alike
-    best = by_preference(sorted(served or fitting, key=lambda each: not each.gpu_archs), fields)[0]
+    best = by_preference(sorted(served or fitting, key=lambda each: not each.gpu_archs), fields, facts)[0]
     wanted = arch if best.gpu_archs else None
     return {**found, "lock": lock_command(best, arch=wanted, driver=driver if served else None)}
 
@@ -130,9 +130,9 @@ def arch_floors(fields: Fields, facts: Facts) -> Fields:
     if widest is not None:
         ends = machine_codes(widest.gpu_archs)
         found |= {"wide_release": f"torch {widest.version}", "wide_cuda": widest.cuda, "wide_lowest": ends[0],
-                  "wide_highest": ends[-1], "wide_lock": lock_command(widest)}
+                  "wide_highest": ends[-1]}
     own = widest_of(builds_of(facts, public(fields.get("torch", ""))), facts)
-    return {**found, **({"wide_same": build_name(own), "wide_lock": lock_command(own)} if own else {})}
+    return {**found, **({"wide_same": build_name(own)} if own else {})}
 
 
 def newest_with_choice(facts: Facts) -> str:

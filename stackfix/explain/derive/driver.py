@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stackfix.explain.derive.releases import (
     CPU,
@@ -13,9 +13,11 @@ from stackfix.explain.derive.releases import (
     lock_command,
     named_build,
     numbers,
+    public,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.hardware import driver_reaches, major_of, newest_cuda_for_driver
+from stackfix.matrix.hardware import driver_reaches, gpu_runs, jit_cuda_of_driver, major_of, newest_cuda_for_driver
+from stackfix.matrix.records import TorchBuild
 
 DRIVER = re.compile(r"\d{3}(?:\.\d+)*")
 NUMBER = re.compile(r"(\d{1,2})0(\d)0")        # what cuDriverGetVersion returns
@@ -65,9 +67,37 @@ def torch_for_driver(fields: Fields, facts: Facts) -> Fields:
     runs = [each for each in facts.torch if cuda and each.platform == PLATFORM and each.cuda != CPU
             and major_of(each.cuda) <= major_of(cuda) and major_of(each.cuda) in floor]
     if cuda and runs and major_of(cuda) >= min(floor):
-        best = by_preference(runs, fields)[0]
+        own = fields.get("serves") or (jit_cuda_of_driver(facts.matrix, driver) or cuda)
+        best = for_driver(runs, own, fields, facts)[0]
         found |= {"runs_build": build_name(best), "lock": lock_command(best, driver=driver or fields.get("branch"))}
     return found
+
+
+def for_driver(builds: Iterable[TorchBuild], cuda: str, fields: Fields, facts: Facts) -> list[TorchBuild]:
+    """Builds to propose for a driver that serves this CUDA, best first; as `by_preference` where that decides.
+
+    Those with code for the GPU that the text names, `arch`; where it names none, those for a CUDA that compiles for
+    every GPU that the driver can be for: 12.8 for a driver that serves it, since 12.6 has nothing for a Blackwell. Of
+    one release the newest CUDA that the driver serves itself, before those that rest on minor-version compatibility.
+    """
+    arch, release = fields.get("arch", ""), public(fields.get("torch", ""))
+    ready = [row.first_cuda for row in facts.codes.architectures
+             if row.first_cuda and numbers(row.first_cuda) <= numbers(cuda)]
+    least = max(ready, key=numbers, default="0")
+
+    def unfit(each: TorchBuild) -> bool:
+        if arch and each.gpu_archs:
+            return not gpu_runs(each.gpu_archs, arch)
+        return numbers(each.cuda) < numbers(least)
+
+    def order(each: TorchBuild) -> tuple[object, ...]:
+        later, parts = numbers(each.cuda) > numbers(cuda), numbers(each.cuda)
+        far = parts if later else tuple(-part for part in parts)
+        wrong = unfit(each)
+        return (not facts.has_wheel(each), wrong and bool(arch), each.version != release, wrong,
+                tuple(-part for part in numbers(each.version)), later, far)
+
+    return sorted(builds, key=order)
 
 
 def floors(_fields: Fields, facts: Facts) -> Fields:
@@ -89,7 +119,7 @@ def image_driver(fields: Fields, facts: Facts) -> Fields:
 def cpu_lock(fields: Fields, facts: Facts) -> Fields:
     """`cpu_lock`, the lock of a CPU build: of the release that the text names, else of the newest."""
     builds = [each for each in facts.torch if each.platform == PLATFORM and each.cuda == CPU]
-    return {"cpu_lock": lock_command(by_preference(builds, fields)[0])} if builds else {}
+    return {"cpu_lock": lock_command(by_preference(builds, fields, facts)[0])} if builds else {}
 
 
 def ptx_pair(fields: Fields, facts: Facts) -> Fields:

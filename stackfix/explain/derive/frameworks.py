@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from stackfix.explain.derive.driver import for_driver
 from stackfix.explain.derive.releases import (
     CPU,
     DEFAULT_INDEX,
@@ -16,7 +17,7 @@ from stackfix.explain.derive.releases import (
     spread,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.hardware import driver_supports, major_of
+from stackfix.matrix.hardware import driver_supports, jit_cuda_of_driver, major_of
 from stackfix.matrix.records import Framework, TorchBuild
 
 
@@ -45,7 +46,8 @@ def cuda_build(fields: Fields, facts: Facts) -> Fields:
         return {}
     driver = fields.get("driver")
     served = [each for each in builds if driver and driver_supports(facts.matrix, driver, each.cuda)]
-    best = by_preference(served or builds, fields)[0]
+    serves = jit_cuda_of_driver(facts.matrix, driver) if driver and served else None
+    best = (for_driver(served, serves, fields, facts) if serves else by_preference(served or builds, fields, facts))[0]
     found = {"cuda_build": build_name(best), "cuda_version": best.version,
              "cuda_tag": f"cu{best.cuda.replace('.', '')}",
              "lock": lock_command(best, driver=driver if served else None)}
@@ -99,7 +101,7 @@ def onnxruntime_wants(fields: Fields, facts: Facts) -> Fields:
     builds = [each for each in facts.torch if each.platform == PLATFORM and each.index == DEFAULT_INDEX
               and each.cuda != CPU and major_of(each.cuda) == row.cuda]
     if builds:
-        build = by_preference(builds, fields)[0]
+        build = by_preference(builds, fields, facts)[0]
         extra = f"[{row.extra}]" if row.extra else ""
         found["onnxruntime_lock"] = f"{lock_command(build)} --with 'onnxruntime-gpu{extra}{bounds(row)}'"
     return found
@@ -123,7 +125,7 @@ def framework_lock(fields: Fields, facts: Facts) -> Fields:
         builds = [each for row in rows[-1:] for each in beside(row, facts)]
         if builds:
             more = bounds(rows[-1]) if project == "tensorflow" else ""
-            found[name] = f"{lock_command(by_preference(builds, fields)[0])} --with '{requirement}{more}'"
+            found[name] = f"{lock_command(by_preference(builds, fields, facts)[0])} --with '{requirement}{more}'"
     chosen = found.get("jax_lock" if fields.get("jax_named") else "tensorflow_lock")
     return {**found, **({"xla_lock": chosen} if chosen else {})}
 

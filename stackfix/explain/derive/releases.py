@@ -70,11 +70,15 @@ def lock_command(build: TorchBuild, *, driver: str | None = None, arch: str | No
     return f"stackfix lock --torch {build.version} --cuda {build.cuda}{more}"
 
 
-def by_preference(builds: Iterable[TorchBuild], fields: Fields, *, usual: bool = False) -> list[TorchBuild]:
-    """Builds to propose: of the release that the text names, else newest first; of one release the default index's.
+def by_preference(
+    builds: Iterable[TorchBuild], fields: Fields, facts: Facts, *, usual: bool = False,
+) -> list[TorchBuild]:
+    """Builds to propose: those whose wheel is known before others, which `lock` refuses where it cannot ask the index.
 
+    Of these the release that the text names, else newest first; of one release the default index's.
     `usual`: those of the default index before all others.
     """
     release = public(fields.get("torch", ""))
     newest = sorted(builds, key=lambda each: (numbers(each.version), each.index == DEFAULT_INDEX), reverse=True)
-    return sorted(newest, key=lambda each: (each.version != release, usual and each.index != DEFAULT_INDEX))
+    return sorted(newest, key=lambda each: (
+        not facts.has_wheel(each), each.version != release, usual and each.index != DEFAULT_INDEX))

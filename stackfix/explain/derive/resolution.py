@@ -110,15 +110,16 @@ def helper_of(family: Iterable[str], fields: Fields, facts: Facts) -> Fields:
 
 
 def cuda_build(fields: Fields, facts: Facts) -> Fields:
-    """Of `cuda_wanted` 12.6 (or 12): `torch_fits`, releases of torch with such a build; the newest, and its `lock`."""
+    """Of `cuda_wanted` 12.6 (or 12): `torch_fits`, releases of torch with such a build; the newest; a `lock`."""
     wanted = fields.get("cuda_wanted", "")
     builds = [each for each in linux_builds(facts) if each.cuda == wanted or each.cuda.startswith(f"{wanted}.")]
     if not wanted or not builds:
         return {}
     every = releases(each for each in linux_builds(facts) if each.cuda != CPU)
-    newest = max(builds, key=lambda each: (Version(each.version), each.index == DEFAULT_INDEX))
+    ordered = sorted(builds, key=lambda each: (Version(each.version), each.index == DEFAULT_INDEX))
+    newest, had = ordered[-1], max(reversed(ordered), key=facts.has_wheel)
     return {"torch_fits": runs({each.version for each in builds}, every), "torch_near": newest.version,
-            "cuda_minor": newest.cuda, "lock": lock_of(newest, fields.get("python"))}
+            "cuda_minor": newest.cuda, "lock": lock_of(had, fields.get("python"))}
 
 
 def build_string(fields: Fields, facts: Facts) -> Fields:   # noqa: ARG001 - all derivations are called alike
