@@ -64,6 +64,15 @@ def without(path: str) -> Callable[[Path], World]:
     return build
 
 
+def test_another_fault_of_the_same_library_is_told(tmp_path: Path, say: Say) -> None:
+    """The line speaks of an old copy, and here the file is gone: what check finds of it is what is true here."""
+    world = without(f"nvidia/nvjitlink/lib/{SONAME}")(tmp_path)
+    here = explain(say, world, LINE)["causes"][0]["here"]
+    assert here["verdict"] == "not so here"
+    assert here["text"].startswith("another fault of the same library: ")
+    assert [each["code"] for each in here["findings"]] == ["SF401"]
+
+
 def with_extension(symbol: str) -> Callable[[Path], World]:
     """torch 2.3.1 beside a flash-attn that asks it for a function."""
     def build(folder: Path) -> World:

@@ -33,6 +33,11 @@ def here_of(message: Message, rule: Rule, place: Place, command: str) -> Here:
         repairable = any(each.repairable for each in shown)
         return Here(verdict="so here", text=told(shown[0]), findings=shown, command=command if repairable else None)
     verdict, text = instead(message, place)
+    others = findings_named({"libraries": " ".join(sorted(libraries_of(message)))}, place.findings)
+    if verdict != "so here" and others:     # a cut file, say, where the message speaks of an old one
+        verdict, text = "not so here", f"another fault of the same library: {told(others[0])}"
+        repairable = any(each.repairable for each in others)
+        return Here(verdict=verdict, text=text, findings=others, command=command if repairable else None)
     return Here(verdict=verdict, text=text, findings=(), command=None)
 
 
