@@ -53,8 +53,11 @@ def test_names_of_one_hash_are_both_found_and_dropped() -> None:
         assert len(names) == 3
         assert set(names) == {first, second, "other"}
         assert {first, second} <= names.behind({value, value ^ 1}).keys()
+        assert all(each in names for each in (first, second, "other"))
         names.drop([first])
         assert set(names) == {second, "other"}
+        assert second in names
+        assert first not in names
         assert second in names.behind(names.either & {value, value ^ 1})
         names.drop([second])
         assert list(names) == ["other"]

@@ -124,6 +124,9 @@ class SymbolNames:
     def __len__(self) -> int:
         return len(self.by_hash) + len(self._same)
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (self.by_hash.get(gnu_hash(name)) == name or name in self._same)
+
     def __iter__(self) -> Iterator[str]:
         yield from self.by_hash.values()
         yield from self._same

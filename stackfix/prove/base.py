@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
+from functools import cache
 
 from stackfix.inspect.records import ElfObject, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
 from stackfix.matrix.proof_records import AssumedLibrary, ProofTable
@@ -20,6 +21,7 @@ MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 PYTHON_OFFERS = ("Py*", "_Py*")
 C_VERSION = "GLIBC"
 LINKED = ("libpthread.so.0", "libdl.so.2", "libutil.so.1", "libm.so.6", "libc.so.6")     # by Python itself
+PLAIN = re.compile(r"\w+").fullmatch    # a pattern that is one name
 OFFERED = (Offer(version=None, version_index=1, hidden=False, binding="global", kind="func"),)
 
 
@@ -51,12 +53,29 @@ class Noting:
         return self._undefined
 
 
+class Admitted(dict[str, bool]):
+    """Whether a name fits one of some patterns; asked of every name of a stack in every environment, so remembered."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        super().__init__()
+        self._match = re.compile("|".join(map(translate, patterns))).match
+
+    def __missing__(self, name: str) -> bool:
+        answer = self[name] = self._match(name) is not None
+        return answer
+
+
+admitted = cache(Admitted)          # libraries of one part have the same patterns
+
+
 class Assumed:
     """Fills inspect.records.Symbols for a library that nobody has read."""
 
     def __init__(self, soname: str, patterns: tuple[str, ...], demands: Demands) -> None:
         self._soname, self._demands = soname, demands
-        self._match = re.compile("|".join(map(translate, patterns))).match if patterns else None
+        self._exact = frozenset(each for each in patterns if PLAIN(each))
+        wider = tuple(each for each in patterns if each not in self._exact)
+        self._admits = admitted(wider) if wider else None
 
     def undefined(self) -> Sequence[UndefinedSymbol]:
         return ()
@@ -66,10 +85,11 @@ class Assumed:
 
     def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
         """What was asked of it by its name, and what its patterns admit. A base definition serves every version."""
-        asked, match = self._demands.names.get(self._soname, ()), self._match
-        if match is None:
-            return {name: OFFERED for name in names if name in asked} if asked else {}
-        return {name: OFFERED for name in names if name in asked or match(name)}
+        asked, admits = self._demands.names.get(self._soname, self._exact), self._admits
+        found = {name: OFFERED for each in (asked, self._exact) for name in each if name in names}
+        if admits is not None:
+            found.update((name, OFFERED) for name in names if admits[name])
+        return found
 
     def uses(self, names: Iterable[str]) -> Sequence[SymbolUse]:
         return ()
