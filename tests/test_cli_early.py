@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
 import subprocess
@@ -401,6 +402,110 @@ def test_a_new_file_on_a_page_is_seen(world: Dated, say: Say, early_said: Early)
     files = world.projects["sympy"]
     files["sympy-3.0-py3-none-any.whl"] = next(iter(files.values()))
     assert early_said(*LOCK) is None
+
+
+# -- others in the cache folder, and odd surroundings ----------------------------------------------------------------
+
+def answers_folder() -> Path:
+    return Path(os.environ["STACKFIX_CACHE_DIR"], "answers-v1")
+
+
+@pytest.mark.parametrize("which", ["folder", "entry"])
+def test_what_others_can_write_is_not_given(which: str, world: Dated, say: Say, early_said: Early) -> None:
+    assert world.says
+    for _ in range(2):
+        assert say(*LOCK).status == 0
+    assert early_said(*LOCK) is not None
+    for path in [answers_folder()] if which == "folder" else list(answers_folder().iterdir()):
+        path.chmod(path.stat().st_mode | 0o022)
+    assert early_said(*LOCK) is None
+
+
+def test_a_link_in_place_of_the_answers_is_not_tidied(
+    world: Dated, say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert world.says
+    monkeypatch.setattr(lock_answer, "MOST", 0)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "photo").write_text("")
+    (tmp_path / "cache").mkdir()
+    answers_folder().symlink_to(tmp_path / "mine")
+    assert say(*LOCK).status == 0
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["photo"]
+
+
+def test_a_link_in_place_of_a_new_entry_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / f"entry.{os.getpid()}").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="entry"):
+        early.put(str(tmp_path / "entry"), b"other")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../x/requirements.txt", "/requirements.txt", ".bashrc", "requirements.sh"])
+def test_only_locks_are_written(name: str) -> None:
+    with pytest.raises(early.Changed):
+        early.refuse_other_names(name)
+
+
+@pytest.mark.parametrize("more", [(), ("--check",)])
+def test_a_proof_in_another_folder_counts(
+    more: tuple[str, ...], world: Dated, say: Say, early_said: Early, tmp_path: Path,
+) -> None:
+    assert world.says
+    for _ in range(2):
+        assert say(*LOCK, "-o", tmp_path / "a").status == 0
+    assert say(*LOCK, *more, "-o", tmp_path / "a").status == 0
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/requirements.txt").write_bytes((tmp_path / "a/requirements.txt").read_bytes())
+    assert early_said(*LOCK, *more, "-o", tmp_path / "b") is not None
+    (tmp_path / "b/stack-proof.json").write_text("{}")
+    assert early_said(*LOCK, *more, "-o", tmp_path / "b") is None
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_name_that_is_no_text_is_no_crash(
+    inside: bool, world: Dated, say: Say, tmp_path: Path,
+) -> None:
+    assert world.says
+    odd = os.fsdecode(b"requirements\xff.txt")
+    if inside:
+        Path(odd).write_text("")
+    assert say(*LOCK, *(() if inside else ("-q", "-o", tmp_path / odd))).status == 0
+
+
+def test_a_file_that_became_a_pipe_is_not_waited_for(world: Dated, say: Say, early_said: Early) -> None:
+    assert world.says
+    written_before("requirements.in", "idna\n")
+    for _ in range(2):
+        assert say(*LOCK, "-r", "requirements.in").status == 0
+    assert early_said(*LOCK, "-r", "requirements.in") is not None
+    Path("requirements.in").unlink()
+    os.mkfifo("requirements.in")
+    assert early_said(*LOCK, "-r", "requirements.in") is None
+
+
+def test_colour_that_is_asked_for_is_the_same_both_ways(world: Dated, say: Say, early_said: Early) -> None:
+    assert world.says
+    say(*LOCK)
+    said = say(*LOCK, "--color", "always")
+    said = say(*LOCK, "--color", "always")
+    assert "\x1b[" in said.err
+    assert early_said(*LOCK, "--color", "always") == said
+
+
+@pytest.mark.parametrize(("encoding", "text", "fits"), [
+    ("ascii", "torch \xb7 CUDA", False), ("latin-1", "torch \xb7 CUDA", False), ("utf-8", "torch \xb7 CUDA", True),
+    ("ascii", "torch", True), ("utf-8", os.fsdecode(b"\xff"), False),
+])
+def test_what_a_stream_would_write_otherwise_is_told_the_whole_way(encoding: str, text: str, *, fits: bool) -> None:
+    with io.TextIOWrapper(io.BytesIO(), encoding=encoding) as stream:
+        if fits:
+            early.refuse_unlike(stream, text)
+            return
+        with pytest.raises((early.Changed, ValueError)):
+            early.refuse_unlike(stream, text)
 
 
 # -- what may steer a lock -------------------------------------------------------------------------------------------

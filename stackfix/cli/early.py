@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from stat import S_ISFIFO
 
 try:
     from _blake2 import blake2b  # hashlib itself takes 4 ms to import
@@ -33,6 +34,8 @@ FOLDER = "answers-v1"               # below the cache folder
 ELSEWHERE = "*"                     # stands for an absolute output folder: the answer is the same in another
 LARGEST = 8 * 1024 * 1024           # of a file that is compared; a lock of 400 packages has 2 MB
 SUFFIXES = (".txt", ".toml", ".yml", ".yaml", ".lock")
+PROOF = "stack-proof.json"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 LOCK_WORDS = ("requirements", "pylock", "constraints", "environment", "conda", "pixi")
 # Variables that may steer a lock, by the beginning of their names, their whole names, and their ends in lower case.
 PREFIXES = ("PIP_", "UV_", "STACKFIX_", "CONDA", "MAMBA", "PIXI_", "RATTLER_", "SSL_", "XDG_", "LC_", "PYTHON")
@@ -94,7 +97,8 @@ class Asked:
 
     def path(self) -> str:
         """Where the answer is kept. What lies in the output folder is part of the name."""
-        name = blake2b(self.said + state_text(self.state(self.primary)).encode(), digest_size=20).hexdigest()
+        there = state_text(self.state(self.primary)).encode("utf-8", "surrogateescape")
+        name = blake2b(self.said + there, digest_size=20).hexdigest()
         return os.path.join(self.cache, FOLDER, name)
 
 
@@ -163,6 +167,8 @@ class Answer:
         [[status]] = self.of("status")
         said = [(stream == "err", f"{self.asked.place(folder)}/{text}" if folder else text)
                 for stream, folder, text in self.of("said")]
+        for to_err, text in said:
+            refuse_unlike(sys.stderr if to_err else sys.stdout, text)
         self.write()
         return say(said, int(status))
 
@@ -171,6 +177,7 @@ class Answer:
         changes: dict[str, dict[str, bytes | None]] = {}
         content = None
         for folder, name, digest, start, size in self.of("write"):
+            refuse_other_names(name)
             if self.asked.state(folder).get(name) == digest:
                 continue
             if content is None:
@@ -180,6 +187,7 @@ class Answer:
                 raise Changed
             changes.setdefault(folder, {})[name] = part
         for folder, name in self.of("remove"):
+            refuse_other_names(name)
             if name in self.asked.state(folder):
                 changes.setdefault(folder, {})[name] = None
         if changes:
@@ -196,8 +204,11 @@ class Answer:
 
 
 def read_answer(asked: Asked) -> Answer:
-    """The kept answer. Raises Changed or OSError where there is none."""
+    """The kept answer. Raises Changed or OSError where there is none, and where somebody else may have written it."""
     path = asked.path()
+    for place in (os.path.dirname(path), path):
+        if not is_ours(place):
+            raise Changed
     raw = read_bytes(path)
     digest, _, rest = raw.partition(b"\n")
     if digest_of(rest).encode() != digest:
@@ -218,7 +229,7 @@ def body_of(rows: Iterable[Iterable[object]]) -> bytes:
 def put(path: str, content: bytes) -> None:
     """The file whole in its place. Raises OSError."""
     beside = f"{path}.{os.getpid()}"
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o600), "wb") as stream:
         stream.write(content)
     os.replace(beside, path)
 
@@ -303,8 +314,22 @@ def folder_state(folder: str) -> State:
 
 
 def is_lock_name(name: str) -> bool:
-    """Whether a file of that name may be a lock."""
-    return name.endswith(SUFFIXES) and any(word in name for word in LOCK_WORDS)
+    """Whether a file of that name may be a lock, or the proof of one."""
+    return name.endswith(PROOF) or (name.endswith(SUFFIXES) and any(word in name for word in LOCK_WORDS))
+
+
+def refuse_other_names(name: str) -> None:
+    """Raises Changed for a name that no lock has: nothing else is written or removed."""
+    if not is_lock_name(name) or "/" in name or os.sep in name:
+        raise Changed
+
+
+def is_ours(path: str) -> bool:
+    """Whether nobody else can have written a file, or what is in a folder. Raises OSError where there is none."""
+    if not hasattr(os, "geteuid"):
+        return True
+    found = os.lstat(path)
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def state_text(state: State) -> str:
@@ -323,12 +348,19 @@ def file_digest(path: str) -> str:
 
 
 def read_bytes(path: str) -> bytes:
-    """The content. Raises Changed for a file that is larger than any that counts."""
-    with open(path, "rb", buffering=0) as stream:
+    """The content. Raises Changed for a file that is larger than any that counts, and for a pipe."""
+    with open(path, "rb", buffering=0, opener=at_once) as stream:
+        if S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+            raise Changed       # what is taken out of it here, the whole way would miss
         content = stream.read(LARGEST + 1)
         if content is None or len(content) > LARGEST:
             raise Changed
         return content
+
+
+def at_once(path: str, flags: int) -> int:
+    """The file opened, without waiting for whoever writes into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def signature_of(stats: Iterable[os.stat_result]) -> str:
@@ -359,6 +391,13 @@ def unescaped(text: str) -> str:
 def is_terminal(stream: object) -> bool:
     """As cli.terminal has it."""
     return stream is not None and bool(stream.isatty())     # type: ignore[attr-defined]
+
+
+def refuse_unlike(stream: object, text: str) -> None:
+    """Raises Changed, or ValueError, for text that click would write in another way than the stream itself."""
+    if not text.isascii() and stream is not None and str(getattr(stream, "encoding", "")).lower() != "utf-8":
+        raise Changed
+    text.encode()
 
 
 def say(said: Iterable[tuple[bool, str]], status: int) -> int:

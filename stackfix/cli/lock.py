@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ def command(**values: Any) -> int:
     Without options it reads [tool.stackfix] of pyproject.toml, or stackfix.toml.
     """
     from stackfix.cli.lock_answer import Keeping
+    from stackfix.cli.terminal import colour_wanted
 
     common = take_common(values)
     asked = LockOptions(**values)
@@ -58,7 +60,7 @@ def command(**values: Any) -> int:
     outcomes = [lock_stack(options, common, asked=asked) for options in stacks]
     shown = tuple(shown_lines(outcomes, common))
     for line in shown:
-        click.echo(line.text, err=line.err)
+        click.echo(line.text, err=line.err, color=colour_wanted(sys.stderr if line.err else sys.stdout))
     status = 1 if any(outcome.differences for outcome in outcomes) else 0
     keeping.keep(stacks, outcomes, shown, common, status=status)
     return status

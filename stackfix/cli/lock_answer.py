@@ -63,9 +63,9 @@ class Keeping:
             rows += world_rows(asked, common.seen, matrix, offline=common.offline)
             for name, outcome in zip(self._names, outcomes, strict=True):
                 rows += file_rows(asked, name, outcome, content)
-        except (Changed, OSError):
+        except (Changed, OSError, ValueError):      # a name that is no text
             return
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             put(asked.path(), early.body_of(rows), bytes(content))
 
 
@@ -166,6 +166,8 @@ def put(path: str, answer: bytes, files: bytes) -> None:
     """Both parts in their places, and the oldest answers removed."""
     folder = Path(path).parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not early.is_ours(str(folder)):
+        return          # what others can write is never given again, and a link may lead to what is no answer
     for place, content in ((f"{path}.files", files), (path, answer)):
         early.put(place, content)
     kept = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)

@@ -59,6 +59,7 @@ def stale_proofs(directory: Path, options: LockOptions, lock: Lock, common: Comm
 
     if not is_of_another(path, lock):
         return ()
+    common.seen.cannot_be_kept("a proof that goes is told")
     if not common.quiet:
         import click
 

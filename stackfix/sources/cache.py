@@ -25,6 +25,7 @@ from stackfix.quick import dataclass
 from stackfix.sources.address import without_credentials
 from stackfix.sources.wire import OverLimit, WireFault, gunzipped
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: no link of theirs is written through
 _LARGEST = 256 * 1024 * 1024        # of a page, unpacked; the client takes no larger one
 
 
@@ -165,7 +166,7 @@ class Cache:
         """The entry whole in its place, or nothing at all."""
         beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o600), "wb") as stream:
                 stream.writelines(parts)
             os.replace(beside, path)
         except OSError:
