@@ -130,6 +130,16 @@ def test_a_proof_of_another_lock_is_named(world: World, say: Say) -> None:
     assert kinds == {("proof", "some")}
 
 
+def test_a_package_that_the_proof_does_not_know_is_named(world: World, say: Say) -> None:
+    document = json.loads(Path("stack-proof.json").read_text())
+    target = document["targets"][0]
+    target["wheels"] = [each for each in target["wheels"] if each["name"] != "some"]
+    Path("stack-proof.json").write_text(json.dumps(document))
+    said = check(world, say, "--json")
+    assert said.status == 1, said
+    assert deviations(said) == [("proof", "some", "1.0, as locked", None)]
+
+
 def test_named_locks_have_their_own_proof(world: World, say: Say) -> None:
     lock(world, "requirements-train.txt", "train.stack-proof.json")
     Path("stack-proof.json").write_text("{}")
@@ -146,6 +156,7 @@ def test_named_locks_have_their_own_proof(world: World, say: Say) -> None:
     ((), "requirements.txt", "torch>=2\n", "requirements.txt"),
     ((), "conda-lock.yml", "version: 1\n", "conda-lock.yml"),
     ((), "requirements.txt", OTHER, "Python 3.9"),
+    ((), "requirements.txt", "# This file is locked by stackfix for cp311-linux-64\n", "pins no package"),
     (("--proof", "absent.json"), "requirements.txt", "", "absent.json"),
     (("--proof", "bad.json"), "requirements.txt", "", "bad.json"),
 ])

@@ -17,6 +17,7 @@ from tests.diagnose_world import lib
 from tests.real_environments.scenarios import NVJITLINK_12_1
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.wheel_file import Wheel
+from tests.sources_servers import ok, status
 
 ASKED = ("--torch", "2.3.1", "--python", "3.11", "--no-flash-attn", "--format", "requirements")
 OLD = "nvidia-nvjitlink-cu12==12.0.140"
@@ -205,6 +206,35 @@ def test_offline_nothing_is_proven_of_what_is_not_known(proving: World, say: Say
     assert said.status == 0, said
     assert said.json["proof"]["targets"][0]["verdict"] == "cannot-tell"
     assert any("not everything could be proven" in note for note in said.json["notes"])
+
+
+def test_why_a_wheel_could_not_be_had_is_said_and_is_in_no_proof(proving: World, say: Say) -> None:
+    assert say("lock", *ASKED).status == 0
+    name = next(each for each in proving.projects["nvidia-cusparse-cu12"] if "12.1.0.106" in each)
+    proving.answers[f"/files/nvidia-cusparse-cu12/{name}"] = status("403 Forbidden")
+    said = say("lock", *ASKED, "--prove")
+    assert said.status == 0, said
+    line = next(each for each in said.err.splitlines() if f"nothing is known of {name}: " in each)
+    assert "403" in line
+    assert any("it cannot be told" in each for each in said.out.splitlines() + said.err.splitlines())
+    text = Path("stack-proof.json").read_text()
+    assert f"nothing is known of {name}: it could not be had" in text
+    assert "403" not in json.dumps(proof()["targets"][0]["unknown"])
+    assert "127.0.0.1" not in text
+
+
+def test_other_bytes_than_the_index_promises_are_refused(proving: World, say: Say) -> None:
+    assert say("lock", *ASKED).status == 0
+    Path("requirements.txt").unlink()
+    name = next(each for each in proving.projects["nvidia-cusparse-cu12"] if "12.1.0.106" in each)
+    content = proving.projects["nvidia-cusparse-cu12"][name]
+    proving.answers[f"/files/nvidia-cusparse-cu12/{name}"] = ok(content[:-1] + b"\1", kind="application/zip")
+    said = say("lock", *ASKED, "--prove", "--json")
+    assert said.status == 3, said
+    assert said.json["error"]["code"] == "hash-mismatch"
+    assert name in said.json["error"]["message"]
+    assert not Path("requirements.txt").exists()
+    assert not Path("stack-proof.json").exists()
 
 
 def test_an_extension_of_another_torch_is_refused(proving: World, say: Say, tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ def compare_with(view: View, lock: str, proof: str | None) -> Compared:
         raise BadInput(f"--expect {lock}", f"is no lockfile of pip but: {kind}",
                        "name requirements.txt or pylock.toml; `stackfix diff` compares the others")
     target = target_for(view, targets, lock)
+    if not target.packages:
+        raise BadInput(f"--expect {lock}", "pins no package, so that nothing can be compared",
+                       "name the lockfile, or make it again: stackfix lock")
     expected = tuple(Expected(name=each.name, version=each.version, sha256=tuple(
         digest.removeprefix(HASH) for digest in each.hashes if digest.startswith(HASH))) for each in target.packages)
     path = Path(proof) if proof is not None else beside(Path(lock))

@@ -14,6 +14,7 @@ from stackfix.cli.lock_prove_stack import Prepared, planned_of, prepare
 from stackfix.cli.lock_prove_told import channels_text, noted
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
+from stackfix.errors import Unreachable
 from stackfix.prove.proof_records import FAILS, Proof
 from stackfix.prove.refusal import bounds_of, refusal
 from stackfix.resolve.records import Lock, NoConsistentStack, Requirement, StackRequest
@@ -21,13 +22,20 @@ from stackfix.resolve.records import Lock, NoConsistentStack, Requirement, Stack
 if TYPE_CHECKING:
     from stackfix.cli.request import ReadRequest
     from stackfix.prove.proof_records import ProvenTarget
-    from stackfix.prove.records import PlannedWheel, TableSource
+    from stackfix.prove.records import NotFetched, PlannedWheel, TableSource
     from stackfix.sources.transport import Transport
     from stackfix.write.records import PlannedFile
 
 MOST_ROUNDS = 4         # candidates that are passed over before the answer is no
 MEGABYTE = 1_000_000
 Decide = Callable[[StackRequest], Lock]
+MISMATCH = "hash-mismatch"
+
+
+class AnotherFile(Unreachable):
+    """The index has other bytes than those that the lock would promise: no installer would take them."""
+
+    reference = MISMATCH
 
 
 class Proving:
@@ -38,6 +46,7 @@ class Proving:
         common.seen.cannot_be_kept("the proof: what is known of wheels changes without a sign")
         self._prepared: Prepared | None = None
         self._proven: list[tuple[Lock, Proof]] = []
+        self._failed: tuple[NotFetched, ...] = ()       # of the last lock
 
     def decide(self, asked: StackRequest, decide: Decide) -> Lock:
         """The first candidate that loads; its proof is kept. Raises StackDoesNotLoad where none does."""
@@ -55,7 +64,7 @@ class Proving:
             proof = self.prove(lock)
             failed = next((each for each in proof.targets if each.verdict == FAILS), None)
             if failed is None:
-                self._proven.append((noted(lock, proof, bounds), proof))
+                self._proven.append((noted(lock, proof, bounds, self._failed), proof))
                 return self._proven[-1][0]
             known = {each.text for each in bounds}
             more = tuple(each for each in bounds_of(failed) if each.text not in known)
@@ -74,7 +83,10 @@ class Proving:
         return (proof_file(self.proof_of(lock), self.options.name),)
 
     def prove(self, lock: Lock) -> Proof:
-        """The proof of all targets of a lock. What is not known of their wheels is downloaded once, and announced."""
+        """The proof of all targets of a lock. What is not known of their wheels is downloaded once, and announced.
+
+        Raises AnotherFile.
+        """
         from stackfix.tables.source import open_tables
 
         if self._prepared is None:
@@ -84,6 +96,10 @@ class Proving:
         self.announce(source, planned)
         with Bars(shown=not (self.common.quiet or self.common.as_json)) as bars:
             fetched = source.fetch(planned, bars.download)
+        self._failed = fetched.failed
+        for each in fetched.failed:
+            if each.code == MISMATCH:
+                raise AnotherFile(each.wheel.file, each.reason, each.next_step)
         return Proof(targets=tuple(self._prepared.proven(each, fetched, source) for each in lock.targets),
                      outside=tuple(channels_text(each) for each in lock.conda))
 

@@ -11,16 +11,25 @@ from stackfix.resolve.records import Lock, Requirement
 
 if TYPE_CHECKING:
     from stackfix.conda.records import CondaTarget
+    from stackfix.prove.records import NotFetched
 
 SHOWN = 3
 
 
-def noted(lock: Lock, proof: Proof, bounds: Sequence[Requirement]) -> Lock:
+def noted(lock: Lock, proof: Proof, bounds: Sequence[Requirement], failed: Sequence[NotFetched] = ()) -> Lock:
     """The lock with what its proof says, as notes; the same for several targets is said once."""
     said = dict.fromkeys(note for each in proof.targets for note in notes_of(each))
     passed = dict.fromkeys(f"a candidate was passed over, for {each.origin.partition(': ')[2]}; "
                            f"{each.text} was asked for beside" for each in bounds)
-    return replace(lock, notes=(*lock.notes, *passed, *said, *proof.outside))
+    return replace(lock, notes=(*lock.notes, *passed, *said, *why_unknown(failed), *proof.outside))
+
+
+def why_unknown(failed: Sequence[NotFetched]) -> Iterator[str]:
+    """Why wheels could not be had or read here. It is no part of the proof, which is to be the same everywhere."""
+    for each in failed:
+        reason = each.reason.removeprefix(f"{each.wheel.file}: ")
+        step = f"; {each.next_step}" if each.next_step else ""
+        yield f"nothing is known of {each.wheel.file}: {reason}{step}"
 
 
 def channels_text(conda: CondaTarget) -> str:

@@ -29,10 +29,26 @@ class Ruling:
     why: str | None = None          # of "untold", a sentence
 
 
-def rulings(view: View, base: Base, *, without: tuple[str, ...] = ()) -> Iterator[Ruling]:
-    """One for each root of what the simulation did not find. `without`: sonames that this system lacks."""
+def rulings(view: View, base: Base, *, without: tuple[str, ...] = (),
+            lacking: tuple[str, ...] = ()) -> Iterator[Ruling]:
+    """One for each root of what the simulation did not find.
+
+    `without`: sonames that this system lacks. `lacking`: projects of the lock of whose wheels nothing is known.
+    """
     for fault in serious(find_faults(view)):
-        yield rule(view, base, fault, without)
+        ruling = rule(view, base, fault, without)
+        may_have = those_that_may_have(fault, lacking) if ruling.kind == BREAKS else ()
+        yield ruling if not may_have else Ruling(kind=UNTOLD, fault=fault, why=(
+            f"{needed_by(view, fault)} needs {fault.name}, and nothing is known of {', '.join(may_have)}"))
+
+
+def those_that_may_have(fault: Fault, lacking: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the projects of which nothing is known those that may have what no other has. A torch may bring any CUDA."""
+    if fault.provider is not None:
+        return ()
+    projects = fault.family.projects if fault.family is not None else ()
+    return tuple(each for each in lacking if not projects or each == "torch" or each in projects
+                 or each.rpartition("-cu")[0] in projects)
 
 
 def rule(view: View, base: Base, fault: Fault, without: tuple[str, ...]) -> Ruling:

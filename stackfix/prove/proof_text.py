@@ -16,6 +16,7 @@ SCHEMA_VERSION = 1
 KIND = "stackfix stack proof"
 WIDTH = 200                     # a wheel with its hash is a line
 LARGEST = 32 << 20              # characters; the proof of a stack of 200 packages has 1 MB
+MOST = 1 << 63                  # bytes of a file, or symbols
 AGAIN = "make it again: stackfix lock --prove"
 
 
@@ -59,7 +60,7 @@ def parse_proof(text: str, name: str) -> Proof:
         raise BadInput(name, f"is no JSON ({what})", AGAIN) from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise BadInput(name, "is no proof that stackfix wrote", AGAIN)
-    if document.get("schema_version") != SCHEMA_VERSION:
+    if document.get("schema_version") != SCHEMA_VERSION or document["schema_version"] is True:
         raise BadInput(name, f"has the schema version {str(document.get('schema_version'))[:20]!r}, "
                              f"and this stackfix reads {SCHEMA_VERSION}", AGAIN)
     proof: Proof = Reading(name).record(document, Proof, "")
@@ -95,7 +96,7 @@ class Reading:
             return self.items(value, arguments, way)
         if origin in {Union, types.UnionType}:
             return None if value is None else self.value(value, arguments[0], way)
-        if type(value) is not hint or (isinstance(value, int) and value < 0):
+        if type(value) is not hint or (isinstance(value, int) and not 0 <= value < MOST):
             raise self.refuse(way, "text" if hint is str else "a number")
         return value
 

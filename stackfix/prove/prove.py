@@ -29,6 +29,8 @@ from stackfix.prove.trouble import beware_of, clean, troubles_of
 from stackfix.resolve.records import Target
 
 CLEAN_TITLE = "nothing in the way"
+BAD = "bad-input"                   # the code of a wheel that cannot be read
+UNREAD, UNHAD = "it could not be read", "it could not be had"   # the reason is one of a machine: it is in no proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,8 @@ class Prover:
         self.stack = Stack(subject.target, self.tables, source, told)
         self.view = self.stack.view()
         self.short = Short(self.view, self.stack.base.libraries)
-        self.rulings = tuple(rulings(self.view, self.stack.base))
+        self.lacking = tuple(each.name for each in subject.wheels if each.sha256 not in subject.tables)
+        self.rulings = tuple(rulings(self.view, self.stack.base, lacking=self.lacking))
         self.facts = facts_of(self.view, self.short)
 
     @property
@@ -92,7 +95,7 @@ class Prover:
         """What could not be told, in sentences, each once."""
         said = dict.fromkeys(clean(each.why, self.short) for each in self.rulings if each.why is not None)
         for failed in self.subject.failed:
-            said.setdefault(f"nothing is known of {failed.wheel.file}: {failed.reason}")
+            said.setdefault(f"nothing is known of {failed.wheel.file}: {UNREAD if failed.code == BAD else UNHAD}")
         for path, names in self.overwritten.items():
             said.setdefault(overwritten_text(path, names))
         by_sentence: dict[str, list[str]] = {}
@@ -115,7 +118,7 @@ class Prover:
         if laid.met is None:
             return tried_of(laid, NOT_TRIED, why=laid.why)
         view = self.stack.view(laid.met)
-        found = tuple(rulings(view, self.stack.base, without=laid.met.without))
+        found = tuple(rulings(view, self.stack.base, without=laid.met.without, lacking=self.lacking))
         short = Short(view, self.stack.base.libraries)
         verdict = self.verdict(found)
         broken = tuple(each.fault for each in found if each.kind == BREAKS)
@@ -135,8 +138,7 @@ class Prover:
         """Why it cannot be told."""
         if verdict != CANNOT_TELL:
             return None
-        lacking = [each.name for each in self.subject.wheels if each.sha256 not in self.subject.tables]
-        reasons = [f"nothing is known of {', '.join(lacking)}"] if lacking else []
+        reasons = [f"nothing is known of {', '.join(self.lacking)}"] if self.lacking else []
         reasons += [clean(each.why, short) for each in found if is_serious(each) and each.why is not None]
         reasons += [overwritten_text(path, names) for path, names in self.overwritten.items()]
         return "; ".join(dict.fromkeys(reasons))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from stackfix.prove.proof_records import CLEAN, LOADS, Proof, ProvenTarget, Tried, Trouble
+from stackfix.prove.proof_records import CANNOT_TELL, CLEAN, LOADS, Proof, ProvenTarget, Tried, Trouble
 from stackfix.report.style import Style
 
 WORDS = {"loads": "loads", "cannot-tell": "cannot be told", "fails": "fails"}
@@ -18,6 +18,7 @@ def proof_lines(proof: Proof, style: Style) -> Iterator[str]:
         tried = Counter(each.verdict for each in others(target))
         count = sum(number for verdict, number in tried.items() if verdict in WORDS)
         beside = f"; holds in {tried[LOADS]} of {count} environments with something in the way" if count else ""
+        beside += f", in {tried[CANNOT_TELL]} it cannot be told" if tried[CANNOT_TELL] else ""
         files = len({path for each in target.imports for path in each.maps})
         word = style(WORDS[target.verdict], "green" if target.verdict == LOADS else "yellow")
         yield (f"  proof, Python {target.python} on {target.platform}: {word} where nothing is in the way "
