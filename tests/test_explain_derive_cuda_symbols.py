@@ -15,6 +15,7 @@ from stackfix.cli.explain_facts import MatrixFacts
 from stackfix.explain.derive.callers import callers, pinned
 from stackfix.explain.derive.cuda_symbols import cuda_symbol
 from stackfix.explain.derive.preloads import preload, torch_lock
+from stackfix.explain.rules import read_rules
 from stackfix.matrix.toml_files import matrix_directory, parse_toml
 
 FACTS = MatrixFacts(None)
@@ -215,3 +216,26 @@ def test_a_library_that_the_almanac_does_not_have_is_told(symbol: str, file: str
     read = {soname for _, soname in carried()}
     assert unread is not (file in read if file else any(each.startswith(f"{stem}.so") for each in read))
     assert ("unread" in found, "function" in found) == (unread, False)
+
+
+@cache
+def patterns() -> tuple[str, ...]:
+    return next(each for each in read_rules() if each.name == "cuda-runtime-symbol").patterns
+
+
+def claimed(symbol: str) -> bool:
+    """Whether the rule for the runtime's functions looks at a name without a version."""
+    return any(re.search(pattern, f"libx.so: undefined symbol: {symbol}") for pattern in patterns())
+
+
+@pytest.mark.parametrize("library", ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13", "libnccl.so.2"])
+def test_each_function_of_the_runtime_is_claimed_by_its_name(library: str) -> None:
+    lines = (FOLDER / "abi" / "nvidia" / f"{library}.tsv").read_text(encoding="utf-8").splitlines()
+    names = {line.split("\t")[0] for line in lines if line.startswith(("cuda", "__cuda", "nccl", "pnccl"))}
+    assert names
+    assert sorted(each for each in names if not claimed(each)) == []
+
+
+@pytest.mark.parametrize("symbol", ["cudaFoo_myproject_thing", "cudaBlurV2_impl", "ncclShim_init_v2_x"])
+def test_a_name_that_nvidia_would_not_give_is_not_claimed(symbol: str) -> None:
+    assert not claimed(symbol)

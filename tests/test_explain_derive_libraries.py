@@ -116,6 +116,21 @@ def test_since_when_torch_looks_for_a_library_is_told_by_its_lists() -> None:
         assert searched_since(stem, FACTS) == first
 
 
+@pytest.mark.parametrize("soname", sorted(carriers()))
+def test_a_torch_brings_a_library_only_where_its_metadata_asks_for_the_wheel(soname: str) -> None:
+    told = missing_library({"soname": soname}, FACTS)
+    asked = {re.split("[ =<>;]", line)[0] for pins in toml("torch.toml")["pins"].values() for line in pins["lines"]}
+    assert ("torch_with" in told) == bool(asked & carriers()[soname])
+    assert ("torch_none" in told) != ("torch_with" in told)
+
+
+@pytest.mark.parametrize(("soname", "optional"), [
+    ("libnccl-net.so", True), ("libnvrtc.so", False), ("libcublas.so.12", False), ("libcudnn_ops_infer.so.8", False),
+])
+def test_what_its_caller_does_without_is_told(soname: str, *, optional: bool) -> None:
+    assert ("optional_for" in missing_library({"soname": soname}, FACTS)) is optional
+
+
 def test_who_opens_a_library_by_name_is_told() -> None:
     assert "libcudnn_ops_infer.so.8 (<8.8)" in openers("libnvrtc.so", FACTS)
     assert "libctranslate2-*.so.4.*" in openers("libcublas.so.12", FACTS)
@@ -146,6 +161,18 @@ def test_a_library_of_torchs_is_told_with_its_releases(soname: str, *, everywher
     assert ("lib_lacking" in told) is not everywhere
     text = (FOLDER / "abi" / "core.tsv").read_text(encoding="utf-8")
     assert not soname.startswith("libc10") or soname in text
+
+
+@pytest.mark.parametrize(("soname", "path", "told"), [
+    ("libtorch_global_deps.so", "/e/lib/python3.9/site-packages/torch/lib/", ("gone_from",)),
+    ("libtorch_global_deps.so", "/home/u/pytorch/torch/lib/", ("gone_from", "gone_tree")),
+    ("libtorch_global_deps.so", "/opt/other/", ()), ("libtorch_global_deps.so", "", ()),
+    ("libc10_cuda.so", "/e/lib/python3.9/site-packages/torch/lib/", ()),      # a CPU build has none
+    ("libtorch_cuda_cu.so", "/e/lib/python3.9/site-packages/torch/lib/", ()),  # other releases have none
+])
+def test_a_file_of_torchs_own_folder_is_gone(soname: str, path: str, told: tuple[str, ...]) -> None:
+    found = torch_library({"soname": soname, "path": path}, FACTS)
+    assert tuple(name for name in ("gone_from", "gone_tree") if name in found) == told
 
 
 def test_a_library_that_no_torch_has_is_told_so() -> None:

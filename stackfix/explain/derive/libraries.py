@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stackfix.explain.derive.pins import builds_named, libraries_of, linux_builds, lock_of, newest_first, torch_minors
+from stackfix.explain.derive.pins import (
+    asked_for,
+    builds_named,
+    libraries_of,
+    linux_builds,
+    lock_of,
+    newest_first,
+    torch_minors,
+)
 from stackfix.explain.derive.sonames import (
     SITE,
     SONAME,
@@ -15,6 +23,7 @@ from stackfix.explain.derive.sonames import (
     family_of_stem,
     folders,
     openers,
+    optional_for,
     searched_since,
 )
 from stackfix.explain.derive.words import joined, key_of, minor_of, spans
@@ -29,7 +38,8 @@ def missing_library(fields: Fields, facts: Facts) -> Fields:
     `lib_path` is the folder as a path, `lib_lock` locks a torch that brings it, `openers` are libraries that open it by
     its name. `cuda_major` is the CUDA that it is for, where its name tells one only; `torch_cuda` that of the torch
     which the text names, with `other_major` or `cpu_torch` where it has none of this library, `pin` what it requires.
-    `unread_wheels`: see unread. {} for what is nobody's that is known, and for the driver's.
+    `unread_wheels`: see unread. `torch_none`: releases for its CUDA, where no torch brings it.
+    {} for what is nobody's that is known, and for the driver's.
     """
     name = fields.get("soname", "").rpartition("/")[2].strip("'\"`")
     match = SONAME.fullmatch(name)
@@ -47,7 +57,8 @@ def missing_library(fields: Fields, facts: Facts) -> Fields:
         "file": name, "stem": match["stem"], "cuda_major": major or "", "packages": joined(packages, "or"),
         "conda": family.conda[0] if family.conda else "", "folder": joined(where, "or"),
         "lib_path": f"{fields.get('site') or SITE}/{where[0]}" if where else "",
-        "openers": openers(name, facts), "torch_searches": searched_since(match["stem"], facts) or "",
+        "openers": openers(name, facts), "optional_for": optional_for(name, family, facts),
+        "torch_searches": searched_since(match["stem"], facts) or "",
         **(chosen(name, packages, meant, family) if packages else unread(family, facts)),
         **of_torch(fields, name, packages, major, facts),
     }
@@ -78,8 +89,9 @@ def unread(family: LibraryFamily, facts: Facts) -> dict[str, str]:
            if (match := SONAME.fullmatch(each))):
         return {}
     names = [f"{project}{suffix}" for project in family.projects for suffix in ("", "-cu13", "-cu12", "-cu11")]
+    asked = asked_for(facts)
     builds = {name: [each for each in linux_builds(facts)
-                     if each.cuda != "cpu" and name in libraries_of(each, facts)] for name in names}
+                     if each.cuda != "cpu" and name in asked and name in libraries_of(each, facts)] for name in names}
     wheels = [name for name in names if builds[name]]
     asking = torch_minors(tuple(each for name in wheels for each in builds[name] if each.index == "default"))
     shown = f"torch {spans(asking, torch_minors(facts.torch))}" if asking else ""
@@ -88,16 +100,14 @@ def unread(family: LibraryFamily, facts: Facts) -> dict[str, str]:
 
 def of_torch(fields: Fields, name: str, packages: Sequence[str], major: str | None, facts: Facts) -> dict[str, str]:
     """Which torch brings the library, and whether the one that the text names does."""
-    builds = builds_bringing(packages, name, facts)
-    if not builds and packages:
-        builds = tuple(each for each in linux_builds(facts)
-                       if each.cuda.partition(".")[0] in {cuda_of_package(package) for package in packages})
+    bringing = builds_bringing(packages, name, facts)
+    majors = {cuda_of_package(package) for package in packages}
+    builds = bringing or tuple(each for each in linux_builds(facts) if each.cuda.partition(".")[0] in majors)
     found: dict[str, str] = {}
     default = [each for each in builds if each.index == "default"]
     if builds:
-        minors = torch_minors(facts.torch)
-        found["torch_with"] = f"torch {spans(torch_minors(default or builds), minors)}"
-        found |= elsewhere(major, default, facts)
+        shown = f"torch {spans(torch_minors(default or builds), torch_minors(facts.torch))}"
+        found |= {"torch_with": shown, **elsewhere(major, default, facts)} if bringing else {"torch_none": shown}
         found["lib_lock"] = lock_of(newest_first(default or builds), fields.get("python")) or ""
     named = builds_named(fields, facts)
     if named and "torch" in fields:

@@ -21,6 +21,12 @@ def libraries_of(build: TorchBuild, facts: Facts) -> Mapping[str, str]:
     return found
 
 
+def asked_for(facts: Facts) -> frozenset[str]:
+    """NVIDIA's packages that some build of torch requires by name: a toolkit holds more than torch brings (NPP)."""
+    names = (re.match(r"nvidia-[a-z0-9-]+", line) for build in facts.torch for line in build.requires)
+    return frozenset(match[0] for match in names if match)
+
+
 def builds_with(package: str, versions: Iterable[str], facts: Facts) -> tuple[TorchBuild, ...]:
     """Builds that bring one of these versions of a package, in the matrix's order."""
     wanted = set(versions)

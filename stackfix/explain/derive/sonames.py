@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from stackfix.explain.derive.pins import libraries_of, linux_builds
+from stackfix.explain.derive.pins import asked_for, libraries_of, linux_builds
 from stackfix.explain.derive.words import key_of
 from stackfix.explain.records import Facts
-from stackfix.matrix.library_records import LibraryFamily
+from stackfix.matrix.library_records import LibraryFamily, OpenedByName
 from stackfix.matrix.records import TorchBuild
 
 # "libcudart.so.11.0", also "libcublas.so.*[0-9]" as torch looks for one, and "libcublas-a1b2c3d4.so.12" of a wheel
@@ -78,11 +78,12 @@ def searched_since(stem: str, facts: Facts) -> str | None:
 
 
 def builds_bringing(packages: Sequence[str], soname: str, facts: Facts) -> tuple[TorchBuild, ...]:
-    """Builds of torch whose own requirements bring the library."""
+    """Builds of torch whose own requirements, or what these need, bring the library."""
     found: list[TorchBuild] = []
-    for build in linux_builds(facts):
+    asked = asked_for(facts) & set(packages)
+    for build in linux_builds(facts) if asked else ():
         libraries = libraries_of(build, facts) if build.cuda != "cpu" else {}
-        if any(each in libraries and has(each, libraries[each], soname, facts) for each in packages):
+        if any(each in asked and each in libraries and has(each, libraries[each], soname, facts) for each in packages):
             found.append(build)
     return tuple(found)
 
@@ -99,7 +100,22 @@ def has(package: str, version: str, soname: str, facts: Facts) -> bool:
 
 def openers(name: str, facts: Facts) -> str:
     """Libraries that open one by this name while they run, and what for."""
-    told = [f"{row.library}" + (f" ({row.versions})" if row.versions else "") + f", for {row.why}"
-            for row in facts.libraries.opened
+    return opening(rows_opening(name, facts))
+
+
+def optional_for(name: str, family: LibraryFamily, facts: Facts) -> str:
+    """The same, of a plugin: one that libraries of its own family open, and do without; else ""."""
+    rows = rows_opening(name, facts)
+    own = all(each.optional and family_of_stem(each.library.partition(".so")[0], (family,)) for each in rows)
+    return opening(rows) if own else ""
+
+
+def rows_opening(name: str, facts: Facts) -> list[OpenedByName]:
+    return [row for row in facts.libraries.opened
             if any(name == each.replace("{cuda}", cuda) for each in row.names for cuda in ("11", "12", "13"))]
+
+
+def opening(rows: Iterable[OpenedByName]) -> str:
+    """Who opens it, and what for, in words."""
+    told = [f"{row.library}" + (f" ({row.versions})" if row.versions else "") + f", for {row.why}" for row in rows]
     return "; ".join(dict.fromkeys(told))
