@@ -213,6 +213,27 @@ def test_xformers_tells_what_differs(built: str, local: str, have: str, kind: st
     assert f"--torch {built} --cuda {local[2:4]}.{local[4]}" in found["built_lock"]
 
 
+def test_xformers_for_another_cuda_of_the_same_torch_is_named() -> None:
+    found = xformers_built({"built": "2.1.0", "built_local": "cu121", "have": "2.2.0+cu118"}, FACTS)
+    row = next(row for row in toml("companions.toml")["xformers"]["releases"] if row.get("torch") == "==2.2.0")
+    assert found["sibling"] == f"xformers=={row['version']}"
+    assert (found["sibling_cuda"], found["have_cuda"], found["sibling_index"]) == (row["cuda"], "11.8", "cu118")
+    assert found["sibling_lock"].startswith(f"stackfix lock --torch 2.2.0 --cuda {row['cuda']} ")
+    same = xformers_built({"built": "2.1.0", "built_local": "cu121", "have": "2.2.0+cu121"}, FACTS)
+    assert "fitting" in same
+    assert "sibling" not in same
+
+
+def test_of_vllm_the_newest_for_a_torch_is_taken_and_no_python_that_it_may_lack() -> None:
+    found = derived("/e/lib/python3.10/site-packages/vllm/_C.abi3.so", SET_DEVICE, torch="2.5.1", python="3.10")
+    rows = [row["version"] for row in toml("companions.toml")["vllm"]["releases"] if row["torch"] == "==2.5.1"]
+    newest = max(rows, key=lambda each: [*map(int, re.findall(r"\d+", each))])
+    assert found["ext_release"] == newest
+    assert "--python" not in found["ext_lock"]
+    kept = derived("/e/site-packages/vllm/_C.abi3.so", OPTIONAL, torch="2.2.1", python="3.10", pkg_vllm="0.3.2")
+    assert kept["back_lock"].endswith("--python 3.10 --with 'vllm==0.3.2'"), "its own release is there for its Python"
+
+
 def test_another_python_is_seen() -> None:
     fields = {"built": "2.3.0", "have": "2.3.0", "python_built": "3.10.15", "python_have": "3.11.6"}
     assert xformers_built(fields, FACTS)["other_python"] == "yes"

@@ -108,6 +108,16 @@ def test_an_old_release_with_a_lower_bound_alone_is_for_no_later_torch(torch: st
     assert "companion_release" not in conflict({"chain": chain}, FACTS)
 
 
+@pytest.mark.parametrize(("who", "needs", "pins"), [
+    ("vllm", "torch==2.3.0", True), ("torchvision", "torch==2.3.0", False),
+])
+def test_what_a_partner_pins_besides_is_told(who: str, needs: str, *, pins: bool) -> None:
+    found = kept_pin({"who": who, "library": "torch", "needs": needs, "has": "2.4.0"}, FACTS)
+    row = next(each for each in FACTS.companions if (each.package, each.version) == (who, found["partner"]))
+    told = found.get("partner_needs", "").split(", ")
+    assert told == ([each.partition(";")[0].strip() for each in row.requires] if pins else [""])
+
+
 def test_other_packages_are_none_of_ours() -> None:
     assert kept_pin({"who": "requests", "library": "urllib3", "needs": "urllib3<3", "has": "3.0"}, FACTS) == {}
 

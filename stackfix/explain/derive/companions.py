@@ -103,7 +103,25 @@ def xformers_built(fields: Fields, facts: Facts) -> Fields:
     if fits:
         found["fitting"] = f"{XFORMERS}=={fits[-1]}"
         found["there_lock"] = f"{lock_of(there)} --with '{XFORMERS}=={fits[-1]}'"
+    elif there and there[0].cuda != "cpu":
+        found |= sibling(there[0], facts)
     return {key: value for key, value in found.items() if key and value}
+
+
+def sibling(build: TorchBuild, facts: Facts) -> dict[str, str]:
+    """`sibling`: the xformers for this release of torch whose file on pip's index is for another CUDA, `sibling_cuda`.
+
+    `sibling_lock` locks it with the build of torch for that CUDA, `sibling_index` is the torch index's path for this.
+    """
+    rows = [each for each in facts.companions
+            if each.package == XFORMERS and each.torch == f"=={build.version}" and each.cuda is not None]
+    if not rows:
+        return {}
+    row = max(rows, key=lambda each: key_of(each.version))
+    lock = lock_of(builds_named({"torch": build.version, "cuda": row.cuda or ""}, facts))
+    return {"sibling": f"{XFORMERS}=={row.version}", "sibling_cuda": row.cuda or "", "have_cuda": build.cuda,
+            "sibling_index": f"cu{build.cuda.replace('.', '')}",
+            "sibling_lock": f"{lock} --with '{XFORMERS}=={row.version}'" if lock else ""}
 
 
 def way_to_built(built: str, local: str, facts: Facts) -> dict[str, str]:

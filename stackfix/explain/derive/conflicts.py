@@ -145,7 +145,8 @@ def companion_for(package: str, build: TorchBuild, facts: Facts) -> str | None:
 def kept_pin(fields: Fields, facts: Facts) -> Fields:
     """Of "`who` requires `needs`, but you have `library` `has`": `pin`, what it pins, and which torch goes with `has`.
 
-    `partner`: where it is torch that moved, the release of `who` for it. {} where neither is of the GPU stack.
+    `partner`: where it is torch that moved, the release of `who` for it, `partner_needs`: what of the stack that pins
+    besides, so that it cannot be installed alone. {} where neither is of the GPU stack.
     """
     who, library, has = project(fields["who"]), project(fields["library"]), fields.get("has")
     if not (in_stack(who) or in_stack(library)):
@@ -162,6 +163,9 @@ def kept_pin(fields: Fields, facts: Facts) -> Fields:
     if build and partner:
         found |= {"partner": partner, "torch_has": build.version,
                   "lock": lock_of(build, None, f"--with {who}=={partner}")}
+        row = next(each for each in facts.companions if each.package == who and each.version == partner)
+        pins = [each.partition(";")[0].strip() for each in row.requires]
+        found |= {"partner_needs": ", ".join(pins)} if pins else {}
     return found
 
 

@@ -12,6 +12,7 @@ from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.records import TorchBuild
 
 BINARY_ONLY = frozenset({"torchvision", "torchaudio", "vllm", "vllm-flash-attn", "torchcodec", "fbgemm-gpu"})
+OF_TORCH = frozenset({"torchvision", "torchaudio", FLASH})    # have files for the Pythons of their torch
 MOST_TARGETS = 3                # minors of torch for which releases are told
 
 
@@ -63,8 +64,9 @@ def extension_releases(fields: Fields, facts: Facts) -> dict[str, str]:
         if pairs:
             told.append(f"torch {minor}: {name} {range_of(release for release, _ in pairs)}")
             if "ext_release" not in found:
-                release, build = nearest(pairs, fields.get("ext_version"))
-                found |= {"ext_lock": lock_with(build, name, release, python), "ext_release": release,
+                release, build = pairs[0] if name in BINARY_ONLY else nearest(pairs, fields.get("ext_version"))
+                own = python if follows(name, release, fields) else None
+                found |= {"ext_lock": lock_with(build, name, release, own), "ext_release": release,
                           "ext_torch": build.version}
     if told:
         found["ext_fits"] = "; ".join(told)
@@ -163,8 +165,18 @@ def going_back(fields: Fields, name: str, python: str | None, facts: Facts) -> d
         same = [pair for pair in pairs if version is None or key_of(pair[0]) == key_of(version)]
         if same:
             release, build = same[0]
-            return {"back_torch": build.version, "back_lock": lock_with(build, name, release, python)}
+            own = python if follows(name, release, fields) else None
+            return {"back_torch": build.version, "back_lock": lock_with(build, name, release, own)}
     return {}
+
+
+def follows(name: str, release: str, fields: Fields) -> bool:
+    """Whether a release is known to be there for the Python of the text: it is the text's own, or as torch is.
+
+    Of vllm and others the matrix does not tell for which Pythons they have files.
+    """
+    own = fields.get("ext_version")
+    return name in OF_TORCH or (own is not None and key_of(own) == key_of(release))
 
 
 def range_of(versions: Iterable[str]) -> str:
