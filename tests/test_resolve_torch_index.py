@@ -199,6 +199,20 @@ def test_a_wheel_without_a_local_part_is_the_paths_too() -> None:
     assert found["torch"][:2] == ("2.3.1", f"{BASE}/cu124/torch-2.3.1-{tags[0]}.whl")
 
 
+@pytest.mark.parametrize(("version", "told_of"), [("0.18.1", True), ("0.18.1+cu124", False)])
+def test_a_companion_whose_name_says_nothing_of_cuda_is_told(version: str, *, told_of: bool) -> None:
+    """A wheel for the CPU has the same name on another path: that this one has kernels would be a guess."""
+    tags = wheel_tags(("3.10",), "linux_aarch64")
+    matrix = replace(MATRIX, torch=(*MATRIX.torch, torch_build(
+        "2.3.1", "12.4", None, index="cu124", platform="linux-aarch64", gpu_archs=())))
+    wheels = torch_index(cu124={"torch": {"2.3.1": Release(requires=("filelock",), tags=tags)},
+                                "torchvision": {version: Release(requires=("torch==2.3.1",), tags=tags)}})
+    found = lock(asked("torchvision", torch="==2.3.1", cuda="12.4", platforms=("linux-aarch64",)), wheels, matrix)
+    assert packages(found)["torchvision"][0] == version
+    notes = [note for note in found.notes if "has CUDA kernels is not known" in note]
+    assert [note.split(" for aarch64")[0] for note in notes] == ["whether torchvision 0.18.1"] * told_of
+
+
 def test_triton_comes_from_the_torch_index_where_the_default_one_has_no_file_that_fits() -> None:
     wheels = torch_index()
     lines = (*CU118, "triton==2.3.1")

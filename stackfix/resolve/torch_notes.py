@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from stackfix.matrix import query
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.solve import Solved
-from stackfix.resolve.torch_family import TorchWheels, build_of
+from stackfix.resolve.torch_family import FAMILY, TorchWheels, build_of
 from stackfix.sources.errors import SdistNeedsBuild
 
 PLACES = {"high": "independent public locks", "medium": "one public lock"}
@@ -28,6 +29,7 @@ def torch_index_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
                " from what the matrix knows of its files")
     yield from _hash_notes(wheels, found.values())
     yield from _requires_notes(evidence, wheels, found.values())
+    yield from _unnamed_notes(found.values())
 
 
 def _hash_notes(wheels: TorchWheels, found: Iterable[Candidate]) -> Iterator[str]:
@@ -53,13 +55,24 @@ def _requires_notes(evidence: Evidence, wheels: TorchWheels, found: Iterable[Can
         build = build_of(evidence.matrix, candidate.files[0]) if candidate.name == "torch" else None
         if build is not None:
             source = f"{build.confidence} confidence: {build.source.partition(';')[0]}"
-            yield (f"what {candidate.label} requires was not read of its wheel: its CUDA libraries are those of the"
-                   f" matrix ({source}), the rest is that of the default index's wheel")
+            libraries = ("that it needs no CUDA libraries is said by the matrix" if build.cuda == query.CPU
+                         else "its CUDA libraries are those of the matrix")
+            yield (f"what {candidate.label} requires was not read of its wheel: {libraries} ({source}), the rest is"
+                   " that of the default index's wheel")
         elif row is None or row.requires is None:
             others.append(candidate)
     if others:
         yield (f"what {_labels(others)} require{'s' if len(others) == 1 else ''} was not read: it is taken from the"
                f" default index's wheel of the release")
+
+
+def _unnamed_notes(found: Iterable[Candidate]) -> Iterator[str]:
+    """Companions for aarch64 on a path of CUDA whose names do not say so: those for the CPU have the same name."""
+    unnamed = [each for each in found if each.name in FAMILY and each.name != "torch" and each.version.local is None
+               and each.files[0].torch_path != query.CPU and each.files[0].filename.endswith("aarch64.whl")]
+    if unnamed:
+        yield (f"whether {_labels(unnamed)} for aarch64 {'has' if len(unnamed) == 1 else 'have'} CUDA kernels is not"
+               " known: the file names do not say, and no wheel was read")
 
 
 def _labels(candidates: Iterable[Candidate]) -> str:
