@@ -68,7 +68,8 @@ def pairs_of(options: LockOptions) -> dict[str, str]:
 def fault_of(line: str) -> str | None:
     """Why a lock cannot be asked for, or could not be made; None where it can."""
     try:
-        options = options_of(line.replace("--gpu-arch auto", "--gpu-arch sm_90"))      # there need be none here
+        there = line.replace("--gpu-arch auto", "--gpu-arch sm_90").replace("--driver auto", "--driver 580.65.06")
+        options = options_of(there)         # here there need be none
         read_request(options, kept=())
         check_formats(options.formats)
         verdict = why(load_matrix(), pairs_of(options))

@@ -20,6 +20,7 @@ from stackfix.explain.derive.frameworks import (
     framework_lock,
     nccl_torch,
     onnxruntime_wants,
+    tensorflow_cuda,
     xla_cudnn,
 )
 from stackfix.explain.explain import explain
@@ -110,12 +111,31 @@ def test_bitsandbytes_that_has_the_library(digits: str) -> None:
         assert any(row["first"] in span and row["last"] in span for span in spans) is (row in having)
 
 
-@pytest.mark.parametrize(("torch", "cuda"), [("2.3.1", "12.1"), ("2.7.0", "12.6"), ("2.15.0", "13.2"), (None, None)])
-def test_a_build_with_cuda_in_place_of_one_for_the_cpu(torch: str | None, cuda: str | None) -> None:
-    fields = cuda_build({"torch": torch, "cuda": "cpu"} if torch else {}, FACTS)
+@pytest.mark.parametrize(("torch", "cuda"), [("2.3.1", "12.1"), ("2.7.0", "12.6"), ("2.15.0", "13.2")])
+def test_a_build_with_cuda_in_place_of_one_for_the_cpu(torch: str, cuda: str) -> None:
+    fields = cuda_build({"torch": torch, "cuda": "cpu"}, FACTS)
     given = options(fields["lock"])
-    assert torch is None or (given["--torch"], given["--cuda"]) == (torch, cuda)
-    assert fields["cuda_tag"] == f"cu{given['--cuda'].replace('.', '')}"
+    assert (given["--torch"], given["--cuda"]) == (torch, cuda)
+    assert f"--force-reinstall 'torch=={torch}'" in fields["reinstall"]     # the default index has no local versions
+
+
+def test_a_build_with_cuda_for_a_driver_that_nobody_named() -> None:
+    assert cuda_build({}, FACTS)["lock"] == "stackfix lock --driver auto"
+
+
+def test_a_build_with_cuda_that_the_driver_serves() -> None:
+    fields = cuda_build({"torch": "2.11.0", "cuda": "cpu", "driver": "570.124.06"}, FACTS)
+    assert fields["lock"] == "stackfix lock --torch 2.11.0 --cuda 12.8 --driver 570.124.06"
+    assert "cu128" in fields["reinstall"]
+    assert "'torch==2.11.0+cu128'" in fields["reinstall"]
+
+
+@pytest.mark.parametrize(("library", "major"), [("libcudart.so.11.0", "11"), ("libcublasLt.so.12", "12")])
+def test_releases_of_tensorflow_that_open_a_library(library: str, major: str) -> None:
+    rows = [row for row in FACTS.frameworks.frameworks if row.project == "tensorflow" and row.cuda == int(major)]
+    fields = tensorflow_cuda({"tf_library": library}, FACTS)
+    assert (fields["tf_cuda"], fields["tf_like"]) == (major, f"{rows[0].first} to {rows[-1].last}")
+    assert "tf_like" not in tensorflow_cuda({"tf_library": "libcusolver.so.11"}, FACTS)     # of CUDA 11 and of 12
 
 
 def test_nccl_leads_to_the_torch_that_pins_it() -> None:

@@ -104,7 +104,7 @@ def faults(asked: Asked, found: list[TorchBuild]) -> Iterator[str]:
         # "auto" is what the machine has; an empty list means that nobody read it
         if arch != "auto" and not any(gpu_runs(each.gpu_archs, arch) or not each.gpu_archs for each in found):
             yield f"no code for {arch}"
-    if driver and not any(driver_supports(FACTS.matrix, driver, each.cuda) for each in found):
+    if driver and driver != "auto" and not any(driver_supports(FACTS.matrix, driver, each.cuda) for each in found):
         yield f"too new for driver {driver}"
 
 

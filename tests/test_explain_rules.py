@@ -36,3 +36,18 @@ def test_a_rule_names_derivations_and_rules_that_exist(rule: Rule) -> None:
     assert [name for name in rule.hides if name not in names] == []
     for name in rule.derive:
         assert callable(DERIVE[name])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_command_that_confirms_runs_as_it_stands(rule: Rule) -> None:
+    """Nothing is left for the reader to put in: a shell takes "…" and "..." as words."""
+    told = [cause.confirm for cause in rule.causes if cause.confirm]
+    assert [each for each in told if "…" in each or " ... " in f"{each} "] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_search_path_that_is_set_has_no_empty_part(rule: Rule) -> None:
+    """`a:$LD_LIBRARY_PATH` ends in a colon where the variable is not set: the current folder is searched then."""
+    told = "\n".join(filter(None, (text for cause in rule.causes for text in (cause.confirm, cause.cure))))
+    told = told.replace("${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}", "")
+    assert [word for word in (":$LD_LIBRARY_PATH", "LD_LIBRARY_PATH=…") if word in told] == []

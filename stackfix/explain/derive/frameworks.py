@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from stackfix.explain.derive.driver import for_driver
@@ -13,12 +14,15 @@ from stackfix.explain.derive.releases import (
     by_preference,
     lock_command,
     numbers,
+    public,
     releases,
     spread,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
-from stackfix.matrix.hardware import driver_supports, jit_cuda_of_driver, major_of
+from stackfix.matrix.hardware import driver_floor, driver_supports, jit_cuda_of_driver, major_of
 from stackfix.matrix.records import Framework, TorchBuild
+
+OF_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt)\.so\.(\d{1,3})\b")
 
 
 def rows_of(facts: Facts, project: str) -> list[Framework]:
@@ -38,7 +42,11 @@ def wants(rows: Iterable[Framework], *, cudnn: bool) -> str:
 
 
 def cuda_build(fields: Fields, facts: Facts) -> Fields:
-    """`lock` of a build with CUDA, of the release that the text names, and its local version."""
+    """The build with CUDA of the release that the text names, else the newest: its name, how to get it, its `lock`.
+
+    `reinstall` is what pip does in place of a CPU build. Where the text names neither torch nor a driver, the lock is
+    of what the machine's driver runs.
+    """
     builds = [each for each in facts.torch if each.platform == PLATFORM and each.cuda != CPU]
     arm = [each.version for each in facts.torch
            if each.platform == "linux-aarch64" and each.index == DEFAULT_INDEX and each.cuda == CPU]
@@ -48,10 +56,23 @@ def cuda_build(fields: Fields, facts: Facts) -> Fields:
     served = [each for each in builds if driver and driver_supports(facts.matrix, driver, each.cuda)]
     serves = jit_cuda_of_driver(facts.matrix, driver) if driver and served else None
     best = (for_driver(served, serves, fields, facts) if serves else by_preference(served or builds, fields, facts))[0]
-    found = {"cuda_build": build_name(best), "cuda_version": best.version,
-             "cuda_tag": f"cu{best.cuda.replace('.', '')}",
-             "lock": lock_command(best, driver=driver if served else None)}
-    return {**found, **({"last_arm_cpu": max(arm, key=numbers)} if arm else {})}
+    named = best.version == public(fields.get("torch", "")) or served
+    floor = driver_floor(facts.matrix, best.cuda)
+    found = {"cuda_build": build_name(best), "reinstall": reinstalled(best),
+             "lock": lock_command(best, driver=driver if served else None) if named else "stackfix lock --driver auto",
+             "cuda_driver": floor.floor if floor else "", "last_arm_cpu": max(arm, key=numbers, default="")}
+    return {name: value for name, value in found.items() if value}
+
+
+def reinstalled(build: TorchBuild) -> str:
+    """How pip takes a build where the same release for the CPU is installed.
+
+    The default index names its builds without a local version: one for the CPU of another index satisfies that.
+    """
+    if build.index == DEFAULT_INDEX:
+        return f"pip install --force-reinstall 'torch=={build.version}' takes that of the default index"
+    return (f"pip takes it from the path {build.index} of the torch index alone (--index-url), "
+            f"as 'torch=={build.version}+{build.index}'")
 
 
 def jax_plugins(_fields: Fields, facts: Facts) -> Fields:
@@ -79,9 +100,18 @@ def xla_cudnn(fields: Fields, facts: Facts) -> Fields:
     return {name: value for name, value in found.items() if value}
 
 
-def tensorflow_cuda(_fields: Fields, facts: Facts) -> Fields:
-    """`tensorflow_cuda`, in words: the CUDA major of its releases."""
-    return {"tensorflow_cuda": wants(rows_of(facts, "tensorflow"), cudnn=True)}
+def tensorflow_cuda(fields: Fields, facts: Facts) -> Fields:
+    """`tensorflow_cuda`, in words: the CUDA major of its releases; `tf_like`: those that open `tf_library`.
+
+    The number of a runtime's or cuBLAS' file is the major of its CUDA.
+    """
+    rows = rows_of(facts, "tensorflow")
+    found = {"tensorflow_cuda": wants(rows, cudnn=True)}
+    match = OF_CUDA.match(fields.get("tf_library", ""))
+    like = [row for row in rows if match and row.cuda == int(match[1])]
+    if match and like:
+        found |= {"tf_cuda": match[1], "tf_like": f"{like[0].first} to {like[-1].last}"}
+    return found
 
 
 def ctranslate2_wants(_fields: Fields, facts: Facts) -> Fields:
