@@ -48,6 +48,8 @@ def test_the_oldest_release_of_each_distribution_with_a_version_is_named(node: s
 def test_the_gcc_is_the_one_of_the_file(line: str) -> None:
     node, gcc = line.split()
     told = runtime_version({"node": node, "library_path": "/lib64/libstdc++.so.6"}, FACTS)
+    bound = f"'libstdcxx>={gcc.split('.')[0]}'" if int(gcc.split(".")[0]) > 4 else "libstdcxx"
+    assert told["libstdcxx"] == bound
     assert (told["gcc"], told["gcc_major"], told["part"]) == (gcc, gcc.split(".")[0], "libstdc++")
 
 

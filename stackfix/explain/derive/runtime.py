@@ -12,12 +12,14 @@ from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.runtime_records import Distribution, RunTimes
 
 NODE = re.compile(r"(?P<part>GLIBC|GLIBCXX|CXXABI)_(?P<number>\d+(?:\.\d+)*)")
+MAJORS_SINCE = 5        # from GCC 5 on each major is a series of its own; a bound of 4 would bind nothing
 SYSTEM = re.compile(r"^/(?:usr/)?lib(?:64|32)?/|^/lib/|^/usr/local/lib")
 
 
 def runtime_version(fields: Fields, facts: Facts) -> Fields:
     """Of `node` ("GLIBCXX_3.4.30"): `distributions` that have it, `gcc` that brought it; of glibc `older_lock`.
 
+    `libstdcxx` is conda's package with the bound that means that GCC, quoted for a shell.
     `system_library`: the file that lacks it, `library_path`, lies in a folder of the system; else `own_library`.
     """
     match = NODE.fullmatch(fields.get("node", ""))
@@ -28,7 +30,9 @@ def runtime_version(fields: Fields, facts: Facts) -> Fields:
              "distributions": having(match["part"], match["number"], table)}
     gcc = next((each.gcc for each in table.gcc if each.version == match[0]), None)
     if gcc is not None:
-        found |= {"gcc": gcc, "gcc_major": gcc.partition(".")[0]}
+        major = gcc.partition(".")[0]
+        new = int(major) >= MAJORS_SINCE
+        found |= {"gcc": gcc, "gcc_major": major, "libstdcxx": f"'libstdcxx>={major}'" if new else "libstdcxx"}
     path = fields.get("library_path", "")
     if path.startswith("/"):
         found["system_library" if SYSTEM.match(path) else "own_library"] = "yes"
