@@ -120,11 +120,18 @@ def ctranslate2_wants(_fields: Fields, facts: Facts) -> Fields:
 
 
 def onnxruntime_wants(fields: Fields, facts: Facts) -> Fields:
-    """What releases of ONNX Runtime want, and a lock of those for the CUDA that the message wants."""
+    """What releases of ONNX Runtime want, and a lock of those for the CUDA that the message wants.
+
+    That is what it says, or the major of the first file that is missing, where releases of today are for it.
+    """
     rows = rows_of(facts, "onnxruntime-gpu")
     found = {"onnxruntime_wants": wants(rows, cudnn=True)}
     found |= {"ort_preload": rows[0].preloads_from} if rows and rows[0].preloads_from else {}
-    fitting = [each for each in rows if fields.get("wants_cuda") in {None, str(each.cuda)}]
+    file = OF_CUDA.match(fields.get("first_missing", ""))
+    same = [each for each in rows if file and str(each.cuda) == file[1] and each.preloads_from
+            and numbers(each.first) >= numbers(each.preloads_from)]
+    wanted = fields.get("wants_cuda")
+    fitting = [each for each in rows if wanted == str(each.cuda)] if wanted else same or rows
     if not fitting:
         return found
     row = fitting[-1]
