@@ -30,12 +30,15 @@ from time import process_time as now
 begun = now()
 import re, sys
 from pathlib import Path
+from stackfix.cli.check import rare_collections
 from stackfix.cli.lock_prove_stack import prepare
 from stackfix.prove.prove import Prover, Subject
 from stackfix.prove.surroundings import Locked, lay
 from stackfix.resolve.records import Target
 from stackfix.tables.source import open_tables
 imported = now()
+rare = rare_collections()           # as the command has it
+rare.__enter__()
 cache, version, exactly = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "cache"
 source = open_tables(cache, sys.exit, offline=True)
 torch = next(each for each in source.shipped("torch") if each.version == version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from stackfix.cli.check import rare_collections
 from stackfix.matrix.libraries import FILES, load_libraries
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.proof_table import load_proof_table
@@ -32,9 +33,10 @@ class Prepared:
         """The proof of one target."""
         wheels, outside = planned_of(locked)
         failed = tuple(each for each in fetched.failed if each.wheel in wheels)
-        prover = Prover(Subject(target=locked.target, wheels=wheels, outside=outside, tables=fetched.tables,
-                                failed=failed), source, self.told)
-        return prover.proven(() if prover.broken else self.laid(locked, source))
+        with rare_collections():
+            prover = Prover(Subject(target=locked.target, wheels=wheels, outside=outside, tables=fetched.tables,
+                                    failed=failed), source, self.told)
+            return prover.proven(() if prover.broken else self.laid(locked, source))
 
     def laid(self, locked: TargetLock, source: TableSource) -> tuple[Laid, ...]:
         """The environments that are tried beside the clean one."""

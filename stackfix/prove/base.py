@@ -86,7 +86,10 @@ class Assumed:
     def offered(self, names: SymbolNames) -> Mapping[str, Sequence[Offer]]:
         """What was asked of it by its name, and what its patterns admit. A base definition serves every version."""
         asked, admits = self._demands.names.get(self._soname, self._exact), self._admits
-        found = {name: OFFERED for each in (asked, self._exact) for name in each if name in names}
+        if len(names) < len(asked):         # a name of `names` is at hand, one of `asked` has to be hashed
+            found = {name: OFFERED for name in names if name in asked or name in self._exact}
+        else:
+            found = {name: OFFERED for each in (asked, self._exact) for name in each if name in names}
         if admits is not None:
             found.update((name, OFFERED) for name in names if admits[name])
         return found
