@@ -140,6 +140,16 @@ def test_a_package_that_the_proof_does_not_know_is_named(world: World, say: Say)
     assert deviations(said) == [("proof", "some", "1.0, as locked", None)]
 
 
+def test_the_second_step_is_no_other_lock(world: World, say: Say) -> None:
+    """What is installed after the rest stands in the proof as being outside of it."""
+    world.wheel("flash-attn", "2.5.8", {"flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so": lib()})
+    Path("requirements-flash-attn.txt").write_text(
+        "# This file is locked by stackfix for cp311-linux-64\nflash-attn==2.5.8 \\\n"
+        f"    --hash=sha256:{sha256_of('flash-attn')}\n")
+    said = check(world, say, "--json", expect="requirements-flash-attn.txt")
+    assert (said.status, deviations(said)) == (0, []), said
+
+
 def test_named_locks_have_their_own_proof(world: World, say: Say) -> None:
     lock(world, "requirements-train.txt", "train.stack-proof.json")
     Path("stack-proof.json").write_text("{}")

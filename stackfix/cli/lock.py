@@ -161,7 +161,8 @@ def outcome_lines(outcome: Outcome, common: CommonOptions) -> Iterator[str]:
         yield from proof_lines(outcome.proof, stderr_style())
     if outcome.differences is not None:
         count = len(outcome.differences)
-        yield "the lockfiles hold" if not count else f"{count} lines of the lockfiles do not hold"
+        lines = "1 line of the lockfiles does" if count == 1 else f"{count} lines of the lockfiles do"
+        yield f"{lines} not hold" if count else "the lockfiles hold"
 
 
 def proof_documents(outcome: Outcome) -> dict[str, Any]:

@@ -51,7 +51,10 @@ def is_version(found: str, locked: str) -> bool:
 def of_proof(expected: Sequence[Expected], proof: ProvenTarget) -> Iterator[Deviation]:
     """Where the proof is not that of the lock."""
     by_name = {each.name: each for each in expected}
-    proven = {each.name for each in proof.wheels} | {each.name for each in proof.outside}
+    outside = {each.name for each in proof.outside}
+    if by_name and by_name.keys() <= outside:
+        return                          # the second step of the lock that was proven
+    proven = {each.name for each in proof.wheels} | outside
     for each in expected:
         if each.name not in proven:
             yield Deviation(kind="proof", what=each.name, expected=f"{each.version or 'any version'}, as locked",
