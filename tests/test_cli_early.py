@@ -16,8 +16,11 @@ from typing import Any
 
 import pytest
 
-from stackfix.cli import early, lock_answer
-from stackfix.cli.early import answered, cache_folder, escaped, steers, unescaped
+from stackfix.cli import early, early_state, lock_answer
+from stackfix.cli import early_said as said_early
+from stackfix.cli.early import answered, escaped, unescaped
+from stackfix.cli.early_state import steers
+from stackfix.cli.early_words import cache_folder
 from stackfix.sources.cache import Cache
 from stackfix.sources.cache_place import default_cache_dir
 from tests.cli_world import ASKED, Said, Say, World, settle, speaker
@@ -444,8 +447,8 @@ def test_a_link_in_place_of_a_new_entry_is_not_written_through(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["../x/requirements.txt", "/requirements.txt", ".bashrc", "requirements.sh"])
 def test_only_locks_are_written(name: str) -> None:
-    with pytest.raises(early.Changed):
-        early.refuse_other_names(name)
+    with pytest.raises(early_state.Changed):
+        early_state.refuse_other_names(name)
 
 
 @pytest.mark.parametrize("more", [(), ("--check",)])
@@ -502,10 +505,10 @@ def test_colour_that_is_asked_for_is_the_same_both_ways(world: Dated, say: Say, 
 def test_what_a_stream_would_write_otherwise_is_told_the_whole_way(encoding: str, text: str, *, fits: bool) -> None:
     with io.TextIOWrapper(io.BytesIO(), encoding=encoding) as stream:
         if fits:
-            early.refuse_unlike(stream, text)
+            said_early.refuse_unlike(stream, text)
             return
-        with pytest.raises((early.Changed, ValueError)):
-            early.refuse_unlike(stream, text)
+        with pytest.raises((early_state.Changed, ValueError)):
+            said_early.refuse_unlike(stream, text)
 
 
 # -- what may steer a lock -------------------------------------------------------------------------------------------

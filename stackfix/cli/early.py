@@ -14,39 +14,33 @@ from __future__ import annotations
 import os
 import sys
 import time
-from stat import S_ISFIFO
-
-try:
-    from _blake2 import blake2b  # hashlib itself takes 4 ms to import
-except ImportError:                 # not every Python has the module
-    from hashlib import blake2b
 
 from stackfix import __version__
+from stackfix.cli.early_said import is_terminal, refuse_unlike, say
+from stackfix.cli.early_state import (
+    Changed,
+    digest_of,
+    environment_digest,
+    file_digest,
+    folder_state,
+    is_ours,
+    read_bytes,
+    refuse_other_names,
+    signature_of,
+    state_text,
+    variables_digest,
+)
+from stackfix.cli.early_words import ELSEWHERE, cache_folder, output_of, taken_apart
 
 TYPE_CHECKING = False               # typing itself takes 6 ms to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    State = Mapping[str, str]       # name -> digest of the file, in one folder
+    from stackfix.cli.early_state import State
 
 FORM = "stackfix-answer 1"
 FOLDER = "answers-v1"               # below the cache folder
-ELSEWHERE = "*"                     # stands for an absolute output folder: the answer is the same in another
-LARGEST = 8 * 1024 * 1024           # of a file that is compared; a lock of 400 packages has 2 MB
-SUFFIXES = (".txt", ".toml", ".yml", ".yaml", ".lock")
-PROOF = "stack-proof.json"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-LOCK_WORDS = ("requirements", "pylock", "constraints", "environment", "conda", "pixi")
-# Variables that may steer a lock, by the beginning of their names, their whole names, and their ends in lower case.
-PREFIXES = ("PIP_", "UV_", "STACKFIX_", "CONDA", "MAMBA", "PIXI_", "RATTLER_", "SSL_", "XDG_", "LC_", "PYTHON")
-NAMES = frozenset((
-    "HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "VIRTUAL_ENV", "NETRC", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    "REQUEST_METHOD", "NO_COLOR", "TERM", "LANG", "LANGUAGE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "SYSTEMDRIVE",
-))
-
-
-class Changed(Exception):
-    """Something is not as it was, or cannot be told simply: the whole way has to be gone."""
 
 
 def answered(words: Sequence[str]) -> int | None:
@@ -98,7 +92,7 @@ class Asked:
     def path(self) -> str:
         """Where the answer is kept. What lies in the output folder is part of the name."""
         there = state_text(self.state(self.primary)).encode("utf-8", "surrogateescape")
-        name = blake2b(self.said + there, digest_size=20).hexdigest()
+        name = digest_of(self.said + there, size=20)
         return os.path.join(self.cache, FOLDER, name)
 
 
@@ -234,145 +228,6 @@ def put(path: str, content: bytes) -> None:
     os.replace(beside, path)
 
 
-def taken_apart(words: Sequence[str]) -> tuple[list[str], str | None, str | None]:
-    """The words with an absolute output folder taken out; that folder; the cache folder that they name."""
-    found = list(words)
-    directory = cache = None
-    for number, word in enumerate(words[:-1]):
-        value = words[number + 1]
-        if word in ("-o", "--output") and is_plain_folder(value) and "--json" not in words:
-            directory, found[number + 1] = value, ELSEWHERE
-        elif word == "--cache-dir":
-            cache = value
-    for word in words:
-        if word.startswith("--cache-dir="):
-            cache = word.partition("=")[2]
-    return found, directory, cache
-
-
-def output_of(words: Sequence[str]) -> str:
-    """The output folder that the words name, as they name it."""
-    folder = "."
-    for number, word in enumerate(words):
-        if word in ("-o", "--output"):
-            folder = words[number + 1] if number + 1 < len(words) else folder
-        elif word.startswith("--output="):
-            folder = word.partition("=")[2]
-        elif word.startswith("-o") and not word.startswith("--"):
-            folder = word[2:]
-    return folder
-
-
-def is_plain_folder(text: str) -> bool:
-    """Whether a path is absolute and spelled as pathlib would spell it."""
-    return text.startswith("/") and len(text) > 1 and not text.endswith("/") and not any(
-        part in ("", ".") for part in text[1:].split("/"))
-
-
-def cache_folder(environ: Mapping[str, str]) -> str:
-    """Where the cache is, as cache_place.default_cache_dir has it; "" on systems that are not asked here."""
-    given = environ.get("STACKFIX_CACHE_DIR")
-    if given:
-        return given
-    home = os.path.expanduser("~")
-    if sys.platform in ("darwin", "win32"):
-        return os.path.join(home, "Library", "Caches", "stackfix") if sys.platform == "darwin" else ""
-    base = environ.get("XDG_CACHE_HOME", "")
-    return os.path.join(base if base.startswith("/") else os.path.join(home, ".cache"), "stackfix")
-
-
-def environment_digest(environ: Mapping[str, str]) -> str:
-    """Of all variables that may steer a lock. Tokens of the release API are left out: they change limits, no answer."""
-    return variables_digest((name for name in environ if steers(name)), environ)
-
-
-def steers(name: str) -> bool:
-    """Whether a variable may steer a lock."""
-    return name.startswith(PREFIXES) or name in NAMES or name.lower().endswith("_proxy")
-
-
-def variables_digest(names: Iterable[str], environ: Mapping[str, str]) -> str:
-    """Of these variables, set or not."""
-    said = "\0".join(f"{name}={environ[name]}" if name in environ else name for name in sorted(names))
-    return digest_of(said.encode("utf-8", "surrogateescape"))
-
-
-def folder_state(folder: str) -> State:
-    """The digest of each file that a lock may read or replace; empty where there is no folder. Raises Changed."""
-    found: dict[str, str] = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not is_lock_name(entry.name):
-                    continue
-                if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
-                    raise Changed
-                found[entry.name] = digest_of(read_bytes(entry.path)) if entry.is_file() else "folder"
-    except FileNotFoundError:
-        return {"": "absent"}
-    return found
-
-
-def is_lock_name(name: str) -> bool:
-    """Whether a file of that name may be a lock, or the proof of one."""
-    return name.endswith(PROOF) or (name.endswith(SUFFIXES) and any(word in name for word in LOCK_WORDS))
-
-
-def refuse_other_names(name: str) -> None:
-    """Raises Changed for a name that no lock has: nothing else is written or removed."""
-    if not is_lock_name(name) or "/" in name or os.sep in name:
-        raise Changed
-
-
-def is_ours(path: str) -> bool:
-    """Whether nobody else can have written a file, or what is in a folder. Raises OSError where there is none."""
-    if not hasattr(os, "geteuid"):
-        return True
-    found = os.lstat(path)
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
-
-
-def state_text(state: State) -> str:
-    """The state of a folder as text."""
-    return "\n".join(f"{name}\0{digest}" for name, digest in sorted(state.items()))
-
-
-def file_digest(path: str) -> str:
-    """Of the file's content; "-" where there is none. Raises Changed or OSError where it cannot be read."""
-    try:
-        return digest_of(read_bytes(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return "-"
-    except IsADirectoryError:
-        return "folder"
-
-
-def read_bytes(path: str) -> bytes:
-    """The content. Raises Changed for a file that is larger than any that counts, and for a pipe."""
-    with open(path, "rb", buffering=0, opener=at_once) as stream:
-        if S_ISFIFO(os.fstat(stream.fileno()).st_mode):
-            raise Changed       # what is taken out of it here, the whole way would miss
-        content = stream.read(LARGEST + 1)
-        if content is None or len(content) > LARGEST:
-            raise Changed
-        return content
-
-
-def at_once(path: str, flags: int) -> int:
-    """The file opened, without waiting for whoever writes into a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def signature_of(stats: Iterable[os.stat_result]) -> str:
-    """Of files as the system describes them: one that was written or replaced since has another."""
-    return digest_of(repr([(one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) for one in stats]).encode())
-
-
-def digest_of(content: bytes) -> str:
-    """The digest of bytes, as it is kept."""
-    return blake2b(content, digest_size=32).hexdigest()
-
-
 def escaped(text: str) -> str:
     """Text without tabs and line ends."""
     if "\\" not in text and "\t" not in text and "\n" not in text and "\r" not in text:
@@ -386,33 +241,3 @@ def unescaped(text: str) -> str:
         return text
     pieces = [piece.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r") for piece in text.split("\\\\")]
     return "\\".join(pieces)
-
-
-def is_terminal(stream: object) -> bool:
-    """As cli.terminal has it."""
-    return stream is not None and bool(stream.isatty())     # type: ignore[attr-defined]
-
-
-def refuse_unlike(stream: object, text: str) -> None:
-    """Raises Changed, or ValueError, for text that click would write in another way than the stream itself."""
-    if not text.isascii() and stream is not None and str(getattr(stream, "encoding", "")).lower() != "utf-8":
-        raise Changed
-    text.encode()
-
-
-def say(said: Iterable[tuple[bool, str]], status: int) -> int:
-    """Says each line on standard error (True) or output; gives the exit status, 141 where nobody reads any more."""
-    try:
-        for to_err, text in said:
-            stream = sys.stderr if to_err else sys.stdout
-            if stream is not None:
-                stream.write(f"{text}\n")
-                stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 141
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.stderr.write(f"error: standard output: {error.strerror or error}\n")
-        return 3
-    return status

@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackfix.cli import early
-from stackfix.cli.early import ELSEWHERE, Asked, Changed, digest_of
+from stackfix.cli import early, early_state
+from stackfix.cli.early import Asked
+from stackfix.cli.early_state import Changed, digest_of
+from stackfix.cli.early_words import ELSEWHERE
 
 if TYPE_CHECKING:
     from stackfix.cli.common import CommonOptions
@@ -105,23 +107,23 @@ def world_rows(asked: Asked, seen: Seen, matrix: set[str], *, offline: bool) -> 
     """What the answer rests on. Raises Changed where something of it changed since the run began."""
     variables: set[str] = set()
     for path, there in seen.texts.items():
-        yield "text", path, early.file_digest(path) if there else "-"
+        yield "text", path, early_state.file_digest(path) if there else "-"
         if there:
             refuse_new(path, seen.began)
-            variables.update(name.decode() for name in EXPANDED.findall(early.read_bytes(path)))
+            variables.update(name.decode() for name in EXPANDED.findall(early_state.read_bytes(path)))
         elif Path(path).exists():
             raise Changed
-    yield "variables", " ".join(sorted(variables)), early.variables_digest(variables, asked.environ)
+    yield "variables", " ".join(sorted(variables)), early_state.variables_digest(variables, asked.environ)
     for name in asked.folders:
-        yield "folder", name, early.state_text(asked.state(name))
+        yield "folder", name, early_state.state_text(asked.state(name))
     program = sorted({*module_files(), *matrix})
     stats = list(map(os.stat, program))
     if max(max(one.st_mtime, one.st_ctime) for one in stats) >= seen.began - TICK:
         raise Changed
     entries = sorted(answer.entry for answer in seen.answers if answer.entry is not None)
-    yield "signature", early.signature_of(stats)
+    yield "signature", early_state.signature_of(stats)
     yield "same", *program
-    yield "pages", early.signature_of(map(os.stat, entries)), *entries
+    yield "pages", early_state.signature_of(map(os.stat, entries)), *entries
     for answer in seen.answers:
         yield ("answer", answer.url, answer.status, answer.until, answer.etag or "", answer.packed or "", answer.accept,
                answer.entry or "", answer.final or "", answer.kind)
@@ -151,7 +153,7 @@ def file_rows(asked: Asked, name: str, outcome: Outcome, content: bytearray) -> 
         return
     written: Mapping[str, bytes] = {file.path: file.text.encode() for file in outcome.files}
     for path, text in written.items():
-        if not early.is_lock_name(path):
+        if not early_state.is_lock_name(path):
             raise Changed
         if asked.directory is not None and name == ELSEWHERE and asked.directory.encode() in text:
             raise Changed           # what is written says where: in another folder it would be another text
@@ -166,7 +168,7 @@ def put(path: str, answer: bytes, files: bytes) -> None:
     """Both parts in their places, and the oldest answers removed."""
     folder = Path(path).parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not early.is_ours(str(folder)):
+    if not early_state.is_ours(str(folder)):
         return          # what others can write is never given again, and a link may lead to what is no answer
     for place, content in ((f"{path}.files", files), (path, answer)):
         early.put(place, content)
