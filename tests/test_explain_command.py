@@ -24,6 +24,13 @@ LINE = ("ImportError: /opt/x/lib/python3.10/site-packages/nvidia/cusparse/lib/li
 CAUSE = {"summary", "because", "culprit", "confirm", "cure", "avoid", "here"}
 
 
+@pytest.fixture(autouse=True)
+def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that runs the tests is not asked about."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def test_the_document(say: Say) -> None:
     said = say("explain", "--json", LINE)
     document = said.json

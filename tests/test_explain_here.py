@@ -17,6 +17,13 @@ LINE = ("ImportError: /elsewhere/nvidia/cusparse/lib/libcusparse.so.12: undefine
         " version libnvJitLink.so.12")
 
 
+@pytest.fixture(autouse=True)
+def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that runs the tests is not asked about."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def explain(say: Say, world: World, text: str, *words: str) -> dict[str, Any]:
     variables = [word for name, value in world.variables.items() for word in ("--env", f"{name}={value}")]
     said = say("explain", "--root", world.folder, "--prefix", world.prefix, *variables, "--json", *words, text)

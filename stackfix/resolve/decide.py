@@ -41,6 +41,7 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
         if isinstance(outcome, Failure):
             from stackfix.resolve.explain import refuse  # most locks have nothing to explain
 
+            evidence.on_stack = None        # what is tried for an explanation is tried in passing: nothing is expected
             raise refuse(evidence, flash, outcome, command, solver)
         finished = with_hashes(outcome, flash)
         if finished is not None:
