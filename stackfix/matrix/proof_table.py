@@ -7,7 +7,7 @@ from pathlib import Path
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.proof_records import AssumedLibrary, ProofTable, RuntimeLevel, Surroundings
 from stackfix.matrix.rows import Origins, Row
-from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
+from stackfix.matrix.toml_files import own_or_ours, parse_file, read_file
 
 FILE = "proof.toml"
 RELEASES = ("older minor", "newer minor", "older major")
@@ -19,8 +19,7 @@ def load_proof_table(directory: Path | None = None) -> ProofTable:
 
     A copy of the matrix that has no such file takes the one that comes with stackfix.
     """
-    own = matrix_directory() / FILE
-    path = own if directory is None or not (directory / FILE).exists() else directory / FILE
+    path = own_or_ours(directory, FILE)
     return parse_file(str(path), read_file(path, (FILE,)), parse_proof_table)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.rows import Origins, Row
 from stackfix.matrix.runtime_records import Distribution, Dropped, GccVersion, RunTimes
-from stackfix.matrix.toml_files import matrix_directory, parse_file, read_file
+from stackfix.matrix.toml_files import own_or_ours, parse_file, read_file
 
 FILE = "runtime.toml"
 VERSION = re.compile(r"(?:GLIBCXX|CXXABI)_\d+(?:\.\d+)*")
@@ -21,8 +21,7 @@ def load_run_times(directory: Path | None = None) -> RunTimes:
 
     A copy of the matrix that has no such file takes the one that comes with stackfix.
     """
-    own = matrix_directory() / FILE
-    path = own if directory is None or not (directory / FILE).exists() else directory / FILE
+    path = own_or_ours(directory, FILE)
     return parse_file(str(path), read_file(path, (FILE,)), parse_run_times)
 
 

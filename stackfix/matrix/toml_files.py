@@ -53,6 +53,12 @@ def parse_toml(file: str, content: bytes) -> dict[str, object]:
         raise BadInput(file, f"not TOML: {error}") from None
 
 
+def own_or_ours(directory: Path | None, name: str) -> Path:
+    """The file in `directory`; ours where none is named, or where a copy of the matrix from before has no such file."""
+    ours = matrix_directory() / name
+    return ours if directory is None or not (directory / name).exists() else directory / name
+
+
 def read_file(path: Path, expected: Iterable[str]) -> bytes:
     """The content of a file in a folder that should hold the files `expected`. Raises BadInput."""
     try:

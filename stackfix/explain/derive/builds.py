@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
+from stackfix.explain.derive.releases import spread
 from stackfix.explain.derive.stack import (
     CPU,
     builds_meant,
@@ -17,7 +18,6 @@ from stackfix.explain.derive.stack import (
     project,
     release_of,
     releases,
-    runs,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
 from stackfix.matrix.records import FlashAttnWheel, TorchBuild
@@ -89,7 +89,7 @@ def nearest_wheel(version: str | None, meant: TorchBuild | None, facts: Facts) -
     own = [each for each in known if each.version == version] or known[:1]
     release = own[0].version
     covered = {each.torch_minor for each in known if each.version == release} & set(minors)
-    found: dict[str, str] = {"wheel_version": release, "wheel_torch": runs(covered, minors)}
+    found: dict[str, str] = {"wheel_version": release, "wheel_torch": spread(covered, minors)}
     if meant is not None:
         found |= {"no_wheel": "yes", "torch_release": meant.version, "torch_cuda": meant.cuda}
     wanted = release_of(meant.version) if meant else None
@@ -131,7 +131,7 @@ def toolkit_pair(fields: Fields, facts: Facts) -> Fields:
     release = release_of(fields.get("torch", ""))
     named = [each for each in fitting if release is not None and Version(each.version) == release]
     newest = max(named or fitting, key=lambda each: (facts.has_wheel(each), Version(each.version)))
-    return {"torch_for_nvcc": runs({each.version for each in fitting}, every), "torch_near": newest.version,
+    return {"torch_for_nvcc": spread({each.version for each in fitting}, every), "torch_near": newest.version,
             "lock": lock_of(newest, fields.get("python"))}
 
 

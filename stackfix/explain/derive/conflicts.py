@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from packaging.version import Version
 
+from stackfix.explain.derive.releases import spread
 from stackfix.explain.derive.stack import (
     DEFAULT_INDEX,
     admits,
@@ -18,7 +19,6 @@ from stackfix.explain.derive.stack import (
     project,
     release_of,
     releases,
-    runs,
 )
 from stackfix.explain.derive.statements import Statement, exact, excludes, stated, version_in
 from stackfix.explain.records import Derivation, Facts, Fields
@@ -93,7 +93,7 @@ def torch_that_admits(library: str, spec: str, torch: str | None, facts: Facts) 
         return {**found, "no_torch": "yes"}
     near = nearest(fitting, release)
     build = next(each for each in builds if each.version == near)
-    return {**found, "torch_fits": runs(fitting, every), "torch_near": near, "near_pin": pinned[near] or "",
+    return {**found, "torch_fits": spread(fitting, every), "torch_near": near, "near_pin": pinned[near] or "",
             "lock": lock_of(build)}
 
 

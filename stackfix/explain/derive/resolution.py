@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from stackfix.explain.derive.conflicts import nearest
+from stackfix.explain.derive.releases import spread
 from stackfix.explain.derive.stack import (
     CPU,
     DEFAULT_INDEX,
@@ -21,7 +22,6 @@ from stackfix.explain.derive.stack import (
     project,
     release_of,
     releases,
-    runs,
 )
 from stackfix.explain.records import Derivation, Facts, Fields
 
@@ -118,7 +118,7 @@ def cuda_build(fields: Fields, facts: Facts) -> Fields:
     every = releases(each for each in linux_builds(facts) if each.cuda != CPU)
     ordered = sorted(builds, key=lambda each: (Version(each.version), each.index == DEFAULT_INDEX))
     newest, had = ordered[-1], max(reversed(ordered), key=facts.has_wheel)
-    return {"torch_fits": runs({each.version for each in builds}, every), "torch_near": newest.version,
+    return {"torch_fits": spread({each.version for each in builds}, every), "torch_near": newest.version,
             "cuda_minor": newest.cuda, "lock": lock_of(had, fields.get("python"))}
 
 

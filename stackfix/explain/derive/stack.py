@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -92,18 +92,6 @@ def pins_of(build: TorchBuild) -> Mapping[str, str]:
 def minor(version: str) -> str:
     """"2.3" of "2.3.1+cu121"."""
     return ".".join(version.partition("+")[0].split(".")[:2])
-
-
-def runs(chosen: Iterable[str], every: Sequence[str]) -> str:
-    """Versions of a list as people write them: "2.1.0 to 2.3.1, 2.6.0", where `every` are all there are, in order."""
-    wanted = set(chosen)
-    found: list[list[str]] = [[]]
-    for version in every:
-        if version in wanted:
-            found[-1].append(version)
-        elif found[-1]:
-            found.append([])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in found if run)
 
 
 def lock_of(build: TorchBuild, python: str | None = None, *more: str) -> str:
