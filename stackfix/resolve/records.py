@@ -20,8 +20,15 @@ class Target:
     """What one lock is for. Nothing of the running machine is in it."""
 
     python: str                     # "3.11"
-    platform: str                   # "linux-64", "linux-aarch64"
+    platform: str                   # conda subdir: "linux-64", "osx-arm64"
     glibc: str                      # "2.28": newest manylinux tag that is accepted
+    macos: str = "14.0"             # newest macosx tag that is accepted
+    variant: str = ""               # "cpu": the CPU build, whatever the CUDA of the other targets is
+
+    @property
+    def place(self) -> str:
+        """`linux-64`, or `linux-64-cpu` where a variant is asked for on this platform alone."""
+        return f"{self.platform}-{self.variant}" if self.variant else self.platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +61,9 @@ class StackRequest:
     cuda: str | None = None         # "12.1", "12" or "cpu"
     pythons: tuple[str, ...] = ()   # empty: `default_python` if the stack has it, else the newest that has
     default_python: str = "3.11"
-    platforms: tuple[str, ...] = ("linux-64",)
+    platforms: tuple[str, ...] = ("linux-64",)     # places: "linux-64", "linux-64-cpu"
     glibc: str = "2.28"
+    macos: str = "14.0"
     flash_attn: str | None = None   # specifier that must be met; None: included when a prebuilt wheel fits
     no_flash_attn: bool = False
     requirements: tuple[Requirement, ...] = ()
