@@ -26,7 +26,8 @@ from stackfix.sources.address import without_credentials
 from stackfix.sources.wire import OverLimit, WireFault, gunzipped
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: no link of theirs is written through
-_LARGEST = 256 * 1024 * 1024        # of a page, unpacked; the client takes no larger one
+_LARGEST = 64 * 1024 * 1024         # of a page, unpacked; the client takes no larger one
+_LONGEST_ETAG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Cache:
         fresh = isinstance(stored, float) and isinstance(until, float) and stored <= now < until
         packed = entry.about.get("packed")
         return KeptPage(content=content, stored=entry.content, content_type=kind, url=final,
-                        etag=etag if isinstance(etag, str) else None, fresh=fresh,
+                        etag=etag_of({"etag": etag}) if isinstance(etag, str) else None, fresh=fresh,
                         until=until if fresh and isinstance(until, float) else 0.0,
                         packed=packed if isinstance(packed, str) else None)
 
@@ -90,7 +91,7 @@ class Cache:
             return
         now = time.time() if now is None else now
         about = {"url": without_credentials(final), "content_type": headers.get("content-type", ""), "stored": now,
-                 "etag": headers.get("etag"), "until": usable_until(headers, now), "packed": packed,
+                 "etag": etag_of(headers), "until": usable_until(headers, now), "packed": packed,
                  "gzipped": gzipped}
         self._write("pages-v1", _name(url), about, content)
 
@@ -192,6 +193,12 @@ def usable_until(headers: Mapping[str, str], now: float) -> float:
     """Seconds since the epoch until which an answer of `now` may be used unasked; `now` itself where it may not."""
     orders = directives(headers.get("cache-control", ""))
     return now if "no-store" in orders else now + lifetime(orders, headers.get("age"))
+
+
+def etag_of(headers: Mapping[str, str]) -> str | None:
+    """The ETag of an answer, None where it cannot be sent back as it is."""
+    etag = headers.get("etag", "")
+    return etag if etag.isascii() and etag.isprintable() and 0 < len(etag) <= _LONGEST_ETAG else None
 
 
 def directives(text: str) -> dict[str, str]:

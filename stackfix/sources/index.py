@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
-from stackfix.sources.cache import Cache, KeptPage, usable_until
-from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline
+from stackfix.sources.cache import Cache, KeptPage, etag_of, usable_until
+from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline, NotFromIndex, RequestFailed
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
@@ -209,9 +209,9 @@ class PackageIndex:
             headers["If-None-Match"] = kept.etag
         answer = self.transport.get(url, limit=self._limits.page, headers=headers, keep_packed=True)
         now = time.time()
-        if answer.status == NOT_MODIFIED and kept is not None:
+        if answer.status == NOT_MODIFIED and kept is not None and kept.etag is not None:
             self.cache.renew_page(url, kept, answer.headers, now)
-            etag = answer.headers.get("etag") or kept.etag
+            etag = etag_of(answer.headers) or kept.etag
             self._note(name, url, OK, usable_until(answer.headers, now), etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if answer.status in NOT_THERE:
@@ -243,7 +243,7 @@ class PackageIndex:
         keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
                        packed=answer.packed, now=now, gzipped=packed is not None)
         self._keeping.append(self._start(keep))
-        etag = answer.headers.get("etag")
+        etag = etag_of(answer.headers)
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page
 

@@ -19,7 +19,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
 _VERSION_START = re.compile(r"v?\d", re.IGNORECASE)
-_HTML_LIMIT = 64 * 1024 * 1024
 _LONGEST_NAME = 400
 
 
@@ -149,8 +148,6 @@ def _json_entries(content: bytes, project: str, packed: bytes | None) -> Entries
 def _html_entries(content: bytes, url: str, project: str, index: str) -> Entries:
     from stackfix.sources.page_html import entries_of, names_file
 
-    if len(content) > _HTML_LIMIT:
-        raise ValueError(f"is HTML of more than {_HTML_LIMIT} bytes")
     text = content.decode("utf-8", "replace")
     entries, version = entries_of(text, url)
     if not entries and "<" not in text:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
 from stackfix.sources.address import parse_address, resolve_link, shown, without_credentials
-from stackfix.sources.cache import Cache, usable_until
+from stackfix.sources.cache import Cache, etag_of, usable_until
 from stackfix.sources.errors import BadPage, BadRelease, NoIndexPage, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
 from stackfix.sources.records import Answered, IndexSettings, ReleaseAsset
@@ -171,7 +171,7 @@ class WebReleases:
         answer = self._transport.get(url, limit=_LIMIT, headers={"Accept": accept})
         self._said[url] = Answered(
             url=without_credentials(url), status=answer.status, until=usable_until(answer.headers, time.time()),
-            etag=answer.headers.get("etag"), packed=answer.packed, accept=accept,
+            etag=etag_of(answer.headers), packed=answer.packed, accept=accept,
             final=answer.url, kind=answer.headers.get("content-type", ""))
         return answer
 

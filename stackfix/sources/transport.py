@@ -50,7 +50,7 @@ class Limits:
     total: float = 120.0
     connect: float = 10.0
     retry_wait: float = 30.0        # seconds of waiting between tries, in all
-    page: int = 256 * 1024 * 1024
+    page: int = 64 * 1024 * 1024
     metadata: int = 16 * 1024 * 1024
     dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
     connections: int = 50           # per server, at once
@@ -141,7 +141,7 @@ class Transport:
     def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
              open_sink: OpenSink | None, *, unpack: bool) -> Response:
         proxy = self._dialer.proxy_for(address)
-        request = self._request(address, proxy, headers)
+        request = self._request(url, address, proxy, headers)
         while True:
             sock, reused = self._connection(url, address, proxy, deadline)
             stream = Stream(sock, self._settings.timeout, deadline)
@@ -166,7 +166,7 @@ class Transport:
                 self._pool.give_back(sock, address, proxy, whole=whole)
             return _judged(url, head, body, digest.hexdigest())
 
-    def _request(self, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
+    def _request(self, url: str, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
         target = address.target
         every = {"Host": address.netloc, "User-Agent": f"stackfix/{__version__}", "Accept": "*/*", **headers}
         login = self.credentials.header_for(address)
@@ -175,7 +175,10 @@ class Transport:
         if proxy is not None and address.scheme == "http":
             target = f"http://{address.netloc}{target}"
             every.update(proxy_headers(proxy))
-        return render_request("GET", target, every)
+        try:
+            return render_request("GET", target, every)
+        except WireFault as fault:
+            raise RequestFailed(url, fault.reason) from None
 
     def _connection(self, url: str, address: Address, proxy: Address | None, deadline: float) -> tuple[Socket, bool]:
         try:
