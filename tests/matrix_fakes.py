@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from stackfix.errors import StackfixError
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, TorchBuild
+from stackfix.platforms import PLATFORMS
 from stackfix.resolve.records import Index
 from stackfix.sources.errors import NoSuchProject
 from stackfix.sources.records import CoreMetadata, IndexFile
 
 TAGS = {"2.5": "manylinux1", "2.17": "manylinux2014", "2.28": "manylinux_2_28"}
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 def index_file(project: str, filename: str, version: str, *, yanked: str | None = None) -> IndexFile:
@@ -108,7 +108,10 @@ def torch_wheel(build: TorchBuild, python: str) -> str:
     """File name of the wheel for one Python."""
     tag = "cp" + python.replace(".", "")
     abi = tag + "m" if python == "3.7" else tag
-    return f"torch-{build.version}-{tag}-{abi}-{TAGS[build.glibc]}_{MACHINES[build.platform]}.whl"
+    if build.macos is not None:
+        return f"torch-{build.version}-{tag}-none-macosx_{build.macos.replace('.', '_')}_arm64.whl"
+    machine = PLATFORMS[build.platform].wheel
+    return f"torch-{build.version}-{tag}-{abi}-{'win' if build.glibc is None else TAGS[build.glibc]}_{machine}.whl"
 
 
 def as_index(index: FakeIndex) -> Index:

@@ -16,6 +16,7 @@ from tests.matrix_fakes import FakeIndex, agreeing_index, as_index, index_file
 
 MATRIX = load_matrix()
 TORCH = "torch-2.3.1-cp310-cp310-manylinux1_x86_64.whl"
+WINDOWS = "torch-2.3.1-cp310-cp310-win_amd64.whl"
 NEW = "torch-2.16.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 
 
@@ -46,6 +47,23 @@ CHANGES: dict[str, tuple[Callable[[FakeIndex], None], tuple[str, str, str]]] = {
         ("torch", "2.3.1", "pythons"),
     ),
     "a Python gone": (lambda index: index.drop("torch", "2.3.1", "cp311-manylinux1"), ("torch", "2.3.1", "pythons")),
+    "a Python added for Windows": (
+        lambda index: index.add("torch", "2.3.1", WINDOWS.replace("cp310", "cp313"), *index.requires[WINDOWS]),
+        ("torch", "2.3.1", "pythons"),
+    ),
+    "a Python gone for macOS": (
+        lambda index: index.drop("torch", "2.3.1", "cp311-none-macosx"), ("torch", "2.3.1", "pythons"),
+    ),
+    "an older macOS": (
+        lambda index: index.add("torch", "2.15.0", "torch-2.15.0-1-cp311-cp311-macosx_13_0_arm64.whl",
+                                *index.requires["torch-2.15.0-cp311-none-macosx_14_0_arm64.whl"]),
+        ("torch", "2.15.0", "macos"),
+    ),
+    "Windows gone": (lambda index: index.drop("torch", "2.3.1", "win_amd64"), ("torch", "2.3.1", "platform")),
+    "another requirement on Windows": (
+        lambda index: index.requires.update({WINDOWS: (*index.requires[WINDOWS], "tbb")}),
+        ("torch", "2.3.1", "requires"),
+    ),
     "a platform gone": (lambda index: index.drop("torch", "2.3.1", "aarch64"), ("torch", "2.3.1", "platform")),
     "another torch pin": (
         lambda index: index.requires.update({TORCH: ("filelock",)}), ("torch", "2.3.1", "requires"),
@@ -126,11 +144,21 @@ def test_spelling_and_extras_are_no_drift(index: FakeIndex) -> None:
     assert drift(index) == []
 
 
-def test_pre_releases_free_threaded_builds_and_other_systems_are_no_drift(index: FakeIndex) -> None:
+def test_a_library_that_a_marker_keeps_to_linux_is_no_requirement_on_windows(index: FakeIndex) -> None:
+    lines = index.requires[WINDOWS]
+    index.requires[WINDOWS] = tuple(line.replace("Linux", "Windows") for line in lines)
+    found = find_drift(MATRIX, index, newest=None)
+    assert [(one.kind, one.file) for one in found] == [("requires", WINDOWS)]
+    assert found[0].found is not None
+    assert "nvidia-cublas-cu12==12.1.3.1" in found[0].found
+
+
+def test_pre_releases_free_threaded_builds_and_other_machines_are_no_drift(index: FakeIndex) -> None:
     index.add("torch", "2.16.0rc1", NEW.replace("2.16.0", "2.16.0rc1"))
     index.add("torch", "2.3.1", TORCH.replace("cp310-cp310", "cp313-cp313t"))
-    index.add("torch", "2.3.1", "torch-2.3.1-cp313-cp313-win_amd64.whl")
-    index.add("torch", "2.3.1", "torch-2.3.1-cp313-none-macosx_11_0_arm64.whl")
+    index.add("torch", "2.3.1", "torch-2.3.1-cp313-cp313-win_arm64.whl")
+    index.add("torch", "2.3.1", "torch-2.3.1-cp313-none-macosx_11_0_x86_64.whl")
+    index.add("torch", "2.3.1", "torch-2.3.1-cp313-cp313t-macosx_11_0_arm64.whl")
     index.add("torch", "1.0.0", "torch-1.0.0-cp37-cp37m-manylinux1_x86_64.whl")
     assert drift(index) == []
 

@@ -16,6 +16,7 @@ from stackfix.matrix.deep import deep_faults, known_packages
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.parse_flash_attn import wheel_name
 from stackfix.matrix.records import Companion, FlashAttnWheel, TorchBuild
+from stackfix.platforms import PLATFORMS
 
 MATRIX = load_matrix()
 DEFAULTS = query.builds(MATRIX, index="default")
@@ -200,6 +201,59 @@ def test_aarch64_wheels_are_cpu_builds_through_2_10_though_their_metadata_lists_
             assert (build.toolkit, build.cudnn, build.nccl, build.gpu_archs) == (None, None, None, ())
     assert any(line.startswith("nvidia-cudnn-cu12") for line in ARM["2.3.1"].requires)
     assert not any(line.startswith("nvidia-") for line in ARM["2.1.0"].requires)
+
+
+@pytest.mark.parametrize("platform", ["win-64", "osx-arm64"])
+def test_the_default_index_has_the_cpus_build_alone_for_windows_and_macos(platform: str) -> None:
+    found = {build.version: build for build in DEFAULTS if build.platform == platform}
+    assert set(found) == set(X86)
+    for build in found.values():
+        assert (build.cuda, build.cudnn, build.toolkit, build.gpu_archs, build.confidence) == (
+            "cpu", None, None, (), "certain")
+        assert build.glibc is None
+        assert (build.macos is not None) == (platform == "osx-arm64")
+
+
+def test_a_library_that_metadata_list_is_none_of_windows_or_macos() -> None:
+    """From 2.1.1 on the wheels of all platforms declare the same, CUDA pins among it: markers keep those to Linux."""
+    for platform in ("win-64", "osx-arm64"):
+        there = PLATFORMS[platform]
+        environment = {"platform_system": there.system, "sys_platform": there.sys_platform, "os_name": there.os_name,
+                       "platform_machine": there.machine, "python_version": "3.11"}
+        listed = 0
+        for build in query.builds(MATRIX, platform=platform):
+            lines = [each for each in map(Requirement, build.requires)
+                     if each.name.startswith(("nvidia-", "cuda-", "triton"))]
+            listed += len(lines)
+            assert not [each for each in lines if each.marker is None or each.marker.evaluate(environment)], build
+        assert listed > 200
+
+
+def test_macos_has_no_cuda_and_the_floor_rises() -> None:
+    builds = query.builds(MATRIX, platform="osx-arm64")
+    assert {build.cuda for build in builds} == {"cpu"}
+    floors = {query.minor_of(build.version): build.macos for build in builds if build.index == "default"}
+    assert {minor for minor, floor in floors.items() if floor == "14.0"} == {"2.12", "2.13", "2.14", "2.15"}
+    assert set(floors.values()) == {"11.0", "14.0"}
+
+
+def test_cuda_on_windows_is_on_the_torch_index_with_its_libraries_inside() -> None:
+    builds = [build for build in query.builds(MATRIX, platform="win-64") if build.cuda != "cpu"]
+    assert {build.index for build in builds} == {"cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130"}
+    assert {(build.requires, build.confidence, build.cxx11_abi) for build in builds} == {((), "medium", None)}
+
+
+def test_xformers_for_windows_is_built_for_cuda_though_torch_there_is_not() -> None:
+    """Its metadata pin the release alone; its cpp_lib.json says torch 2.10.0+cu128."""
+    row = COMPANIONS["xformers", "0.0.34"]
+    windows, cuda = (next(build for build in query.builds(MATRIX, platform="win-64", index=index)
+                          if build.version == "2.10.0") for index in ("default", "cu128"))
+    reason = query.companion_fits(row, windows)
+    assert reason is not None
+    assert "on Windows too" in reason
+    assert query.companion_fits(row, cuda) is None
+    for package, version in (("torchvision", "0.25.0"), ("torchaudio", "2.10.0")):
+        assert query.companion_fits(COMPANIONS[package, version], windows) is None
 
 
 def test_a_pin_of_13_0_3_is_the_release_13_0_3_0() -> None:

@@ -21,9 +21,17 @@ def test_the_libraries_of_the_likely_torch(torch: str | None, cuda: str | None, 
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(("torch", "platform"), [("==99.1", "linux-64"), (">=2.3,<2.4", "linux-64"), (None, "win-64")])
+@pytest.mark.parametrize(("torch", "platform"), [("==99.1", "linux-64"), (">=2.3,<2.4", "linux-64"), (None, "osx-64")])
 def test_what_is_not_understood_hints_at_nothing(torch: str | None, platform: str) -> None:
     assert torch_needs(MATRIX, torch=torch, cuda=None, platforms=(platform,)) == ()
+
+
+@pytest.mark.parametrize("platform", ["win-64", "osx-arm64", "linux-aarch64"])
+def test_a_build_for_the_cpu_needs_no_libraries_of_another_platform(platform: str) -> None:
+    found = torch_needs(MATRIX, torch="==2.3.1", cuda=None, platforms=(platform,))
+    assert {"sympy", "jinja2"} <= set(found)
+    assert not [name for name in found if name.startswith(("nvidia", "cuda", "triton"))]
+    assert ("mkl" in found) == (platform == "win-64")
 
 
 def test_closures_are_followed_once() -> None:

@@ -18,6 +18,8 @@ MATRIX = load_matrix()
 NEW_TORCH = {
     "linux-64": "torch-2.16.0-{tag}-{tag}-manylinux_2_28_x86_64.whl",
     "linux-aarch64": "torch-2.16.0-{tag}-{tag}-manylinux_2_28_aarch64.whl",
+    "win-64": "torch-2.16.0-{tag}-{tag}-win_amd64.whl",
+    "osx-arm64": "torch-2.16.0-{tag}-none-macosx_15_0_arm64.whl",
 }
 NEW_REQUIRES = (
     "filelock",
@@ -65,6 +67,11 @@ def test_a_new_torch_has_what_the_index_says_and_low_confidence(copy: Path, inde
     assert (build.cxx11_abi, build.gpu_archs, build.confidence) == (None, (), "low")
     assert not any("opt-einsum" in line for line in build.requires)
     assert only(matrix, "2.16.0", "linux-aarch64").pythons == ("3.12", "3.13")
+    for platform, macos in (("win-64", None), ("osx-arm64", "15.0")):
+        elsewhere = only(matrix, "2.16.0", platform)
+        assert (elsewhere.cuda, elsewhere.glibc, elsewhere.macos) == ("cpu", None, macos)
+        assert (elsewhere.toolkit, elsewhere.cudnn, elsewhere.pythons) == (None, None, ("3.12", "3.13"))
+        assert elsewhere.requires == build.requires        # its markers keep the libraries to Linux
     assert only(matrix, "2.15.0") == only(MATRIX, "2.15.0")
 
 

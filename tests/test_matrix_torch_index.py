@@ -14,6 +14,7 @@ from stackfix.matrix.load import load_matrix
 from stackfix.matrix.records import TorchBuild, TorchIndexWheel
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.matrix.torch_index import FOLDER, load_torch_index, torch_releases
+from stackfix.platforms import PLATFORMS, platform_of_wheel
 
 PATHS = ("cpu", "cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "root")
 MATRIX = load_matrix()
@@ -25,9 +26,8 @@ WHEEL = re.compile(r"[a-z0-9_]+-[0-9][^-]*(-\d+)?-(cp|py)\d+[a-z0-9.]*-[a-z0-9_]
 def torches(path: str, platform: str) -> dict[str, list[TorchIndexWheel]]:
     """Wheels of torch on a path, by public version, with and without a local part."""
     found: dict[str, list[TorchIndexWheel]] = defaultdict(list)
-    machine = {"linux-64": "x86_64.whl", "linux-aarch64": "aarch64.whl"}[platform]
     for row in ROWS.get(path, ()):
-        if row.project == "torch" and row.file.endswith(machine) and "macosx" not in row.file:
+        if row.project == "torch" and platform_of_wheel(row.file) == platform:
             found[row.version.partition("+")[0]].append(row)
     return found
 
@@ -88,7 +88,7 @@ def test_a_path_has_versions_of_its_own_variant_alone() -> None:
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "root"])
 def test_every_torch_of_a_path_is_a_build_of_the_matrix(path: str) -> None:
-    for platform in ("linux-64", "linux-aarch64"):
+    for platform in PLATFORMS:
         known = {build.version for build in query.builds(MATRIX, platform=platform)
                  if build.index == path or (build.index == query.DEFAULT_INDEX and path == (
                      "cpu" if build.cuda == "cpu" else f"cu{build.cuda.replace('.', '')}"))}
@@ -99,6 +99,9 @@ def test_what_a_variant_requires_is_known_where_its_files_are() -> None:
     """Without the CUDA libraries' names a lock from the matrix would be of a torch that cannot be imported."""
     for build in variants():
         if build.cuda == "cpu" or build.version not in torches(build.index, build.platform):
+            continue
+        if build.platform == "win-64":
+            assert build.requires == (), build      # all is inside the wheel, and the rest is the default index's
             continue
         if build.platform == "linux-aarch64" and query.minor_of(build.version) in INSIDE:
             assert not any(line.startswith("nvidia") for line in build.requires), build     # inside the wheel
@@ -160,11 +163,11 @@ def test_faults_of_rows_are_told(tmp_path: Path, lines: str, said: str) -> None:
 
 
 
-@pytest.mark.parametrize("path", sorted(each.stem for each in (matrix_directory() / "torch_index").glob("cu*.toml")))
+@pytest.mark.parametrize("path", sorted(each.stem for each in (matrix_directory() / "torch_index").glob("c*.toml")))
 def test_releases_are_those_of_the_rows(path: str) -> None:
     rows = [row for row in load_torch_index(path) if row.project == "torch"]
-    for platform, machine in (("linux-64", "_x86_64.whl"), ("linux-aarch64", "_aarch64.whl")):
-        wanted = {row.version.partition("+")[0] for row in rows if row.file.endswith(machine)}
+    for platform in PLATFORMS:
+        wanted = {row.version.partition("+")[0] for row in rows if platform_of_wheel(row.file) == platform}
         assert torch_releases(path, platform) == wanted
 
 

@@ -28,7 +28,7 @@ from stackfix.request.values import (
     check_layout,
     check_python,
 )
-from stackfix.request.versions import version_specifier
+from stackfix.request.versions import torch_specifier, version_specifier
 from stackfix.resolve.records import Requirement, StackRequest
 
 
@@ -51,7 +51,7 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
     for one in environments:
         index = index.then(one.index)
     stack = StackRequest(
-        torch=version_specifier(options.torch, "--torch") if options.torch is not None else None,
+        torch=torch_specifier(options.torch, "--torch") if options.torch is not None else None,
         cuda=merged_cuda(options.cuda, environments),
         pythons=merged_pythons(distinct(check_python(python) for python in options.pythons), environments),
         default_python=f"{sys.version_info.major}.{sys.version_info.minor}",

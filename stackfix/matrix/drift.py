@@ -15,6 +15,7 @@ from stackfix.matrix.index_view import (
     Release,
     SeenIndex,
     glibc_of,
+    macos_of,
     platforms_of,
     pythons_of,
     releases_of,
@@ -112,9 +113,11 @@ def _build_drift(row: TorchBuild, release: Release[F]) -> Iterator[Drift]:
     if pythons != row.pythons:
         known, found = (f"{row.platform}: {' '.join(words)}" for words in (row.pythons, pythons))
         yield _drift("torch", release.version, "pythons", known=known, found=found, file=file)
-    glibc = glibc_of(file)
+    glibc, macos = glibc_of(file), macos_of(wheel.filename for wheel in wheels)
     if glibc != row.glibc:
         yield _drift("torch", release.version, "glibc", known=row.glibc, found=glibc, file=file)
+    if macos != row.macos:
+        yield _drift("torch", release.version, "macos", known=row.macos, found=macos, file=file)
 
 
 def _new_platforms(rows: tuple[TorchBuild, ...], releases: Releases[F]) -> Iterator[Drift]:

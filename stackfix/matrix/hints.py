@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stackfix.matrix.records import Matrix, TorchBuild
 
 _LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[([^]]*)\])?")
+_LINUX_ALONE = ("nvidia-", "cuda-", "triton")    # a CPU build's markers keep these to other platforms
 _EXTRAS = {"cudart": "runtime"}     # of cuda-toolkit, where it is called otherwise than the package
 
 
@@ -49,7 +50,9 @@ def _needs_of(build: TorchBuild, matrix: Matrix) -> Iterable[str]:
     packages = {component.package for component in matrix.components}
     for line in build.requires:
         match = _LINE.match(line)
-        if match is None or "Windows" in line:
+        if match is None or ("Windows" in line and build.platform != "win-64"):
+            continue
+        if build.cuda == "cpu" and match[1].lower().startswith(_LINUX_ALONE):
             continue
         yield match[1].lower()
         for extra in (match[2] or "").split(","):

@@ -15,13 +15,15 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from stackfix.errors import StackfixError, Unreachable
+from stackfix.platforms import LINUX, PLATFORMS
 
-PLATFORM_TAGS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600
 
 ABOUT_ONE_FILE = frozenset({"bad-metadata", "hash-mismatch", "too-large"})  # the index itself answers
 
-_MANYLINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_(x86_64|aarch64)")
+_MACHINES = {PLATFORMS[each].wheel: each for each in LINUX}
+_MANYLINUX = re.compile(rf"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_({'|'.join(_MACHINES)})")
+_MACOS = re.compile(r"macosx_(\d+)_(\d+)_(?:arm64|universal2)")
 _CPYTHON = re.compile(r"cp3(\d+)")
 
 
@@ -103,10 +105,16 @@ def releases_of(page: SeenPage[F]) -> dict[Version, Release[F]]:
 
 
 def platforms_of(filename: str) -> frozenset[str]:
-    """Platforms of the matrix that a wheel is for; both for a pure one; none for a name that is no wheel's."""
-    tags = [tag for _, tag, _ in _tags(filename)]
-    found = {PLATFORM_TAGS[match[4]] for tag in tags for match in [_MANYLINUX.fullmatch(tag)] if match}
-    return frozenset(PLATFORM_TAGS.values()) if "any" in tags else frozenset(found)
+    """Platforms of the matrix that a wheel is for; all for a pure one; none for a name that is no wheel's."""
+    found = {_platform_of(tag) for _, tag, _ in _tags(filename)}
+    return frozenset(PLATFORMS) if "any" in found else frozenset(each for each in found if each is not None)
+
+
+def _platform_of(tag: str) -> str | None:
+    manylinux = _MANYLINUX.fullmatch(tag)
+    if manylinux:
+        return _MACHINES[manylinux[4]]
+    return "osx-arm64" if _MACOS.fullmatch(tag) else {"win_amd64": "win-64", "any": "any"}.get(tag)
 
 
 def glibc_of(filename: str) -> str | None:
@@ -119,13 +127,20 @@ def glibc_of(filename: str) -> str | None:
     return "{}.{}".format(*min(found)) if found else None
 
 
+def macos_of(filenames: Iterable[str]) -> str | None:
+    """The oldest macOS on arm64 that the platform tags of any of the wheels admit: "11.0"."""
+    found = [(int(match[1]), int(match[2])) for filename in filenames for _, tag, _ in _tags(filename)
+             for match in [_MACOS.fullmatch(tag)] if match]
+    return "{}.{}".format(*min(found)) if found else None
+
+
 def pythons_of(filenames: Iterable[str]) -> tuple[str, ...]:
     """Python minors of version-specific wheels, free-threaded builds left out."""
     minors = set()
     for filename in filenames:
         for interpreter, _, abi in _tags(filename):
             match = _CPYTHON.fullmatch(interpreter)
-            if match and abi.removesuffix("m") == interpreter:
+            if match and abi.removesuffix("m") in {interpreter, "none"}:   # none: torch for macOS, cp311-none-…
                 minors.add(int(match[1]))
     return tuple(f"3.{minor}" for minor in sorted(minors))
 

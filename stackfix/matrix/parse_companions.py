@@ -19,11 +19,12 @@ def parse_companions(document: dict[str, object], faults: Faults) -> tuple[Compa
             continue
         faults.check(package, "name", package)
         table = top.table(package)
-        same_cuda = table.chosen("same_cuda", SAME)
+        same_cuda, on_windows = table.chosen("same_cuda", SAME), table.optional_flag("cuda_on_windows")
         source, confidence = origins.of(table)
         seen: set[str] = set()
         for row in table.rows("releases", name_by="version"):
-            companion = _companion(row, package, same_cuda, origins.of(row, source, confidence))
+            origin = origins.of(row, source, confidence)
+            companion = _companion(row, package, same_cuda, origin, on_windows=on_windows)
             if companion.version in seen:
                 row.fault("given twice")
             seen.add(companion.version)
@@ -32,7 +33,7 @@ def parse_companions(document: dict[str, object], faults: Faults) -> tuple[Compa
     return tuple(companions)
 
 
-def _companion(row: Row, package: str, same_cuda: str, origin: tuple[str, str]) -> Companion:
+def _companion(row: Row, package: str, same_cuda: str, origin: tuple[str, str], *, on_windows: bool) -> Companion:
     companion = Companion(
         package=package,
         version=row.text("version", "version"),
@@ -40,6 +41,7 @@ def _companion(row: Row, package: str, same_cuda: str, origin: tuple[str, str]) 
         cuda=row.optional("cuda", "minor"),
         same_cuda=row.chosen("same_cuda", SAME, same_cuda),     # its own check may be another than the newest one's
         requires=row.lines("requires", "requirement", needed=False),
+        cuda_on_windows=on_windows,
         source=origin[0],
         confidence=origin[1],
     )

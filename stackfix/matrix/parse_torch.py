@@ -7,6 +7,7 @@ import re
 from stackfix.matrix.faults import Faults
 from stackfix.matrix.records import TorchBuild
 from stackfix.matrix.rows import PLATFORMS, Origins, Row
+from stackfix.platforms import LINUX
 
 DEFAULT_INDEX = "default"
 _PLACEHOLDER = re.compile(r"@([A-Za-z0-9_-]+)")
@@ -76,9 +77,10 @@ def _build(
     abi = row.chosen("abi", ("old", "new", "unread"), "unread")
     on_gpu = group if cuda != "cpu" else None  # a CPU build may list CUDA pins that its markers never let through
     source, confidence = origins.of(row)
+    platform = row.chosen("platform", PLATFORMS)
     build = TorchBuild(
         version=version,
-        platform=row.chosen("platform", PLATFORMS),
+        platform=platform,
         cuda=cuda,
         index=index,
         pythons=row.several("pythons", "python") if row.has("pythons") else pythons,
@@ -88,7 +90,8 @@ def _build(
         toolkit=on_gpu.toolkit if on_gpu else None,
         cudnn=on_gpu.cudnn if on_gpu else None,
         nccl=on_gpu.nccl if on_gpu else None,
-        glibc=row.text("glibc", "minor"),
+        glibc=row.text("glibc", "minor") if platform in LINUX else None,
+        macos=row.text("macos", "minor") if platform.startswith("osx-") else None,
         source=source,
         confidence=confidence,
     )

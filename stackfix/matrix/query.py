@@ -171,11 +171,14 @@ def companion_versions(matrix: Matrix, package: str) -> tuple[str, ...]:
 def companion_fits(companion: Companion, build: TorchBuild) -> str | None:
     """None where the companion fits the build, else the reason in plain words.
 
-    The CUDA of a companion was read from its x86_64 wheel, so it says nothing about a CPU build. Rules are apart.
+    The CUDA of a companion was read from its x86_64 wheel, so it says nothing about a CPU build, but where its Windows
+    wheels are known to be for CUDA beside torch's for the CPU. Rules are apart.
     """
     name = f"{companion.package} {companion.version}"
     if companion.torch is not None and not _admits(companion.torch, build.version):
         return f"{name} requires torch{companion.torch}, not {build.version}"
+    if companion.cuda_on_windows and (build.platform, build.cuda) == ("win-64", CPU):
+        return f"{name} is built for CUDA {companion.cuda} on Windows too, torch {build.version} there for the CPU"
     if companion.cuda is None or build.cuda == CPU or companion.same_cuda == "any":
         return None
     if companion.same_cuda == "minor":

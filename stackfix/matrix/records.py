@@ -14,17 +14,18 @@ class TorchBuild:
     """One torch wheel family: release x platform x CUDA variant."""
 
     version: str                    # "2.3.1"
-    platform: str                   # conda subdir: "linux-64" or "linux-aarch64"
+    platform: str                   # conda subdir: "linux-64", "osx-arm64"
     cuda: str                       # "12.1", or "cpu"
     index: str                      # "default", or the path element of the torch index ("cu118")
     pythons: tuple[str, ...]        # ("3.8", "3.9"); free-threaded builds are left out
-    cxx11_abi: bool | None          # std::string ABI; None where nobody read it
+    cxx11_abi: bool | None          # std::string ABI; None where nobody read it, and off Linux
     gpu_archs: tuple[str, ...]      # ("sm_50", "sm_90"), PTX as "compute_90"; empty for CPU builds and unread ones
     requires: tuple[str, ...]       # PEP 508 lines as the wheel declares them (all of Requires-Dist without extras)
     toolkit: str | None             # CUDA toolkit release its libraries belong to: "12.1.1"; None for CPU
     cudnn: str | None               # "8.9.2.26"
     nccl: str | None
-    glibc: str                      # "2.17": floor from the platform tag
+    glibc: str | None               # "2.17": floor from the platform tag; None off Linux
+    macos: str | None = None        # "11.0": the oldest macOS that any of its wheels is for; None elsewhere
     source: str
     confidence: str
 
@@ -50,6 +51,7 @@ class Companion:
     cuda: str | None                # CUDA its binaries were built for; None where unknown or not a CUDA build
     same_cuda: str                  # "minor", "major" or "any": how far its CUDA may differ from torch's
     requires: tuple[str, ...]       # other stack pins its metadata states (vllm: torchvision, xformers …), PEP 508
+    cuda_on_windows: bool = False   # its Windows wheels on the default index are CUDA builds; else for the CPU, or none
     source: str
     confidence: str
 
@@ -213,8 +215,8 @@ class Drift:
 
     project: str
     version: str                    # of the project
-    kind: str                       # "new-release", "gone", "yanked", "pythons", "platform", "glibc", "requires",
-    #                                 "torch", "components", "sdist" or "unreadable"
+    kind: str                       # "new-release", "gone", "yanked", "pythons", "platform", "glibc", "macos",
+    #                                 "requires", "torch", "components", "sdist" or "unreadable"
     known: str | None               # what the matrix says; None: nothing
     found: str | None               # what the index says; None: nothing
     file: str | None                # the file of the index that says so

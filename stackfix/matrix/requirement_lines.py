@@ -9,7 +9,8 @@ from functools import lru_cache
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
+from stackfix.platforms import PLATFORMS
+
 ALL_PYTHONS = tuple(f"3.{minor}" for minor in range(6, 30))
 
 _ONLY_PYTHON = re.compile(r'python_version [<>=!]+ "[\d.]+"')
@@ -52,17 +53,19 @@ def _needed_by(line: str, python: str, platform: str) -> str | None:
     requirement = Requirement(line)
     if requirement.marker is None:
         return line
-    if _holds(requirement, python, platform):
+    if holds(requirement, python, platform):
         if _ONLY_PYTHON.fullmatch(str(requirement.marker)):
             requirement.marker = None
         return str(requirement)
-    return None if any(_holds(requirement, other, platform) for other in ALL_PYTHONS) else line
+    return None if any(holds(requirement, other, platform) for other in ALL_PYTHONS) else line
 
 
-def _holds(requirement: Requirement, python: str, platform: str) -> bool:
+def holds(requirement: Requirement, python: str, platform: str) -> bool:
+    """Whether a requirement's marker lets it through on a platform."""
+    there = PLATFORMS[platform]
     environment = {
-        "python_version": python, "python_full_version": f"{python}.0", "platform_machine": MACHINES[platform],
-        "platform_system": "Linux", "sys_platform": "linux", "os_name": "posix",
+        "python_version": python, "python_full_version": f"{python}.0", "platform_machine": there.machine,
+        "platform_system": there.system, "sys_platform": there.sys_platform, "os_name": there.os_name,
     }
     return requirement.marker is None or requirement.marker.evaluate(environment)
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from stackfix.matrix.faults import Faults
+from stackfix.platforms import PLATFORMS as KNOWN
 
 CONFIDENCES = ("certain", "high", "medium", "low")
-PLATFORMS = ("linux-64", "linux-aarch64")
+PLATFORMS = tuple(KNOWN)
+
 
 class Row:
     """One table. What was not asked for by the time of `done` is an unknown key."""

@@ -15,15 +15,23 @@ from stackfix.matrix.index_view import (
     Release,
     SeenIndex,
     glibc_of,
+    macos_of,
     platforms_of,
     pythons_of,
     releases_of,
     requires_dist_of,
 )
 from stackfix.matrix.records import Drift
-from stackfix.matrix.requirement_lines import component_pins, requirements_on, requirements_without_extras
+from stackfix.matrix.requirement_lines import (
+    ALL_PYTHONS,
+    component_pins,
+    holds,
+    requirements_on,
+    requirements_without_extras,
+)
 from stackfix.matrix.rows import PLATFORMS
 from stackfix.matrix.toml_text import Value
+from stackfix.platforms import LINUX
 
 SOURCE = "index-new"
 SOURCE_TEXTS = {
@@ -53,7 +61,7 @@ def take_over(documents: dict[str, dict[str, Any]], change: Drift, index: SeenIn
 def _take_torch(
     document: dict[str, Any], change: Drift, release: Release[F], index: SeenIndex[F], toolkits: set[Version]
 ) -> None:
-    if change.kind not in {"new-release", "pythons", "platform", "requires", "glibc"}:
+    if change.kind not in {"new-release", "pythons", "platform", "requires", "glibc", "macos"}:
         return
     rows: list[dict[str, Any]] = document["release"]
     row = next((row for row in rows if Version(row["version"]) == release.version), None)
@@ -84,7 +92,7 @@ def _merged(
     """What the index says now, with what it does not say, or says as before, from the row that there is."""
     if known is None or fresh is None:
         return {**fresh, "source": SOURCE, "confidence": "low"} if fresh else dict(known) if known else None
-    said = ("pins", "requires", "pythons", "glibc") if take_requires else ("pythons", "glibc")
+    said = (*(("pins", "requires") if take_requires else ()), "pythons", "glibc", "macos")
     merged = {key: value for key, value in known.items() if key not in said or key in fresh}
     merged.update((key, fresh[key]) for key in said if key in fresh)
     return merged
@@ -112,7 +120,7 @@ def _torch_build(
     libraries, others = _split(lines)
     row["requires"] = row["requires"] or others
     build: dict[str, Any] = {"platform": platform, "cuda": "cpu"}
-    toolkit = _toolkit_pin(libraries, toolkits)
+    toolkit = _toolkit_pin(libraries, toolkits, platform)
     if toolkit is not None:
         build["cuda"] = f"{toolkit.major}.{toolkit.minor}"
     if libraries:
@@ -121,7 +129,11 @@ def _torch_build(
         build["requires"] = others
     if pythons != row["pythons"]:
         build["pythons"] = pythons
-    return {**build, "glibc": glibc_of(wheels[0].filename) or "2.17"}
+    if platform in LINUX:
+        build["glibc"] = glibc_of(wheels[0].filename) or "2.17"
+    elif (macos := macos_of(wheel.filename for wheel in wheels)) is not None:
+        build["macos"] = macos
+    return build
 
 
 def _split(lines: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -131,10 +143,13 @@ def _split(lines: tuple[str, ...]) -> tuple[list[str], list[str]]:
     return libraries, [line for line in plain if line not in libraries]
 
 
-def _toolkit_pin(libraries: list[str], toolkits: set[Version]) -> Version | None:
+def _toolkit_pin(libraries: list[str], toolkits: set[Version], platform: str) -> Version | None:
+    """The toolkit release that a wheel is pinned to; None where its markers keep that pin to other platforms."""
     for line in libraries:
         requirement = Requirement(line)
-        for clause in requirement.specifier if requirement.name == "cuda-toolkit" else ():
+        named = requirement.name == "cuda-toolkit"
+        pins = named and any(holds(requirement, python, platform) for python in ALL_PYTHONS)
+        for clause in requirement.specifier if pins else ():
             if clause.operator == "==" and (version := Version(clause.version)) in toolkits:
                 return next(known for known in toolkits if known == version)
     return None

@@ -20,6 +20,10 @@ _PATH = re.compile(r"cpu|cu\d{2,4}|root")
 _LINE = re.compile(
     r"(?P<tags>[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+){2,3}) (?P<sha256>[0-9a-f]{64}) (?P<places>[1-9]\d{0,3})"
 )
+_PLATFORMS = {
+    "linux-64": re.compile(r"linux\S*_x86_64 "), "linux-aarch64": re.compile(r"linux\S*_aarch64 "),
+    "win-64": re.compile(r"-win_amd64 "), "osx-arm64": re.compile(r"-macosx_\S*_arm64 "),
+}
 _TORCH = re.compile(r'project = "torch"\nversion = "(?P<release>[^"+]+)(?:\+[^"]*)?"\n')
 
 
@@ -55,8 +59,8 @@ def torch_releases(path: str, platform: str, directory: Path | None = None) -> f
     if not _PATH.fullmatch(path) or not place.exists():
         return frozenset()
     text = read_file(place, (place.name,)).decode("utf-8", errors="replace").replace("\r\n", "\n")
-    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, platform)
-    found = (_TORCH.match(block) for block in text.split("\n[[release]]\n") if f"_{machine} " in block)
+    line = _PLATFORMS.get(platform)
+    found = (_TORCH.match(block) for block in text.split("\n[[release]]\n") if line and line.search(block))
     return frozenset(match["release"] for match in found if match)
 
 

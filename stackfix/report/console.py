@@ -12,7 +12,8 @@ from stackfix.resolve.records import Lock, NoConsistentStack, StackSummary
 
 def stack_line(stack: StackSummary) -> str:
     """`torch 2.3.1 · CUDA 12.1 · cuDNN 8.9.2.26 · …`, parts that are absent left out."""
-    parts = [f"torch {stack.torch}", "CPU build" if stack.cuda == "cpu" else f"CUDA {stack.cuda}"]
+    torch = f"torch {stack.torch}" if stack.nightly is None else f"torch {stack.torch} (nightly of {stack.nightly})"
+    parts = [torch, "CPU build" if stack.cuda == "cpu" else f"CUDA {stack.cuda}"]
     parts += [
         f"{label} {value}"
         for label, value in (

@@ -19,7 +19,7 @@ from stackfix.request.values import (
     check_platform,
     check_python,
 )
-from stackfix.request.versions import version_specifier
+from stackfix.request.versions import torch_specifier, version_specifier
 
 Check = Callable[[str, str], object]
 STACK_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
@@ -54,7 +54,7 @@ class Key:
 
 
 KEYS: Mapping[str, Key] = {
-    "torch": Key(field="torch", check=version_specifier),
+    "torch": Key(field="torch", check=torch_specifier),
     "cuda": Key(field="cuda", check=check_cuda),
     "python": Key(field="pythons", kind="texts", check=check_python),
     "platform": Key(field="platforms", kind="texts", check=check_platform),

@@ -14,7 +14,7 @@ from stackfix.request.values import (
 
 __all__ = [
     "check_cuda", "check_driver", "check_glibc", "check_gpu_arch", "check_platform", "check_python",
-    "version_specifier",
+    "torch_specifier", "version_specifier",
 ]
 
 LONGEST = 256
@@ -58,3 +58,20 @@ def specifier_of_version(value: str, thing: str) -> str:
                        "write `2.3` (the newest 2.3.x), `2.3.1`, or a specifier such as `>=2.2,<2.5`") from error
     names_one = version.is_prerelease or version.is_postrelease or version.local or len(version.release) > MINOR_PARTS
     return f"=={version}" if names_one and prefix == value else f"=={version}.*"
+
+
+def torch_specifier(text: str, thing: str = "--torch") -> str:
+    """As `version_specifier`; and a nightly by its day (`nightly-2025-10-15`) or as `2.10.0.dev20251015+cu128`.
+
+    What asks for a nightly without its exact day is left as it is: who can ask the index refuses it, and names days.
+    """
+    from stackfix.nightly import asks_by_word, dated, nightly_of
+
+    value = text.strip()
+    if asks_by_word(value):
+        nightly = dated(value)
+        return f"nightly-{nightly.day}" if nightly is not None else value.lower()
+    exact = nightly_of(value.removeprefix("==").strip())
+    if exact is not None:
+        return f"=={exact.version}{f'+{exact.path}' if exact.path is not None else ''}"
+    return version_specifier(text, thing)

@@ -8,6 +8,7 @@ from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.nightly_ask import names_day
 from stackfix.resolve.pep508 import admits, parse_version
 from stackfix.resolve.question import TORCH, Question, StackAsk
 from stackfix.resolve.records import Asked, Cause, Target
@@ -39,7 +40,8 @@ def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
 def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:
     """What speaks against the stack whatever the Python, the cheapest to tell first."""
     for ask in question.torch:
-        if not admits(ask.specifier, stack.labelled) and _holds_somewhere(evidence, question, ask):
+        by_day = question.nightly is not None and stack.is_nightly and names_day(ask.specifier, stack.text)
+        if not by_day and not admits(ask.specifier, stack.labelled) and _holds_somewhere(evidence, question, ask):
             yield Reason(kind="asked", asks=(ask.asked,), says=f"is not {ask.asked.value}", source=ask.place)
     for platform in question.request.platforms:
         build = stack.builds.get(platform)
@@ -63,6 +65,10 @@ def _holds_somewhere(evidence: Evidence, question: Question, ask: StackAsk) -> b
 
 
 def _no_build(evidence: Evidence, question: Question, stack: Stack, platform: str) -> Reason:
+    if stack.is_nightly:
+        from stackfix.resolve.nightly_reasons import absent_reason
+
+        return absent_reason(evidence, question, stack.text, platform)
     asks = question.platform_ask(platform)
     elsewhere = tuple(b for b in evidence.matrix.torch if b.version == stack.text and b.platform == platform)
     if elsewhere:
@@ -181,6 +187,10 @@ def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: 
     build = stack.builds[target.platform]
     project = evidence.project_for(TORCH, target, build)
     if project.candidate(stack.version) is not None:
+        if stack.is_nightly:
+            from stackfix.resolve.nightly_reasons import lost_pins
+
+            yield from lost_pins(evidence, question, target, build, project, stack.text)
         return
     asks = (*question.python_ask(target.python), *question.platform_ask(target.platform), *question.file_asks())
     listed = {public(version) for version in project.versions}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.nightly import nightly_of
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashPlan
@@ -56,6 +57,7 @@ def summary(evidence: Evidence, solved: Solved) -> StackSummary:
         driver_min=family.floor if family is not None else None,
         pythons=tuple(sorted({target.python for target in solved.targets}, key=_minor)),
         platforms=tuple(sorted({target.platform for target in solved.targets})),
+        nightly=nightly.day if (nightly := nightly_of(solved.stack.text)) is not None else None,
     )
 
 

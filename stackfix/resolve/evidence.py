@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
+from stackfix.nightly import is_nightly_path
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
+from stackfix.resolve.nightly_family import comes_with_nightly, nightly_project
 from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.pep508 import normalise, parse_requirement, pins_exactly
 from stackfix.resolve.records import Index, ProjectPage, Releases, Target
@@ -144,6 +146,8 @@ class Evidence:
     def project_for(self, name: str, target: Target, build: TorchBuild) -> Project:
         """The project as the target sees it beside a build of torch: what belongs to the build comes from its index."""
         path = torch_path(build)
+        if is_nightly_path(path):
+            return self._beside_nightly(name, target, build)
         if path is None or self.torch_wheels is None or not (name in FAMILY or falls_back(name)):
             return self.project(name, target)
         key = name, target, path
@@ -157,6 +161,21 @@ class Evidence:
             made = of_path() if name in FAMILY else BesideProject(self.project(name, target), of_path)
             found = self._of_path.setdefault(key, made)
         return found
+
+    def _beside_nightly(self, name: str, target: Target, build: TorchBuild) -> Project:
+        if not comes_with_nightly(name):
+            return self.project(name, target)
+        key = name, target, f"{build.index} {build.version}"
+        found = self._of_path.get(key)
+        if found is None:
+            page = self.torch_page(build.index, name)
+            made = nightly_project(page, build, self.view(target), self._newest, lambda: self.project(name, target))
+            found = self._of_path.setdefault(key, made)
+        return found
+
+    def torch_page(self, path: str, name: str) -> ProjectPage:
+        """A page of the torch index; an empty one where there is no such index. Raises a StackfixError."""
+        return self.torch_wheels.page(path, name) if self.torch_wheels is not None else EmptyPage(name)
 
     def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""

@@ -221,7 +221,7 @@ def _double_offers(
 
 
 def _solved_changes(trials: Trials, request: StackRequest, asked: Asked) -> Iterator[tuple[Change, Solved]]:
-    for change in changes_of(trials.evidence.matrix, request, asked):
+    for change in (*_other_nightlies(trials, request, asked), *changes_of(trials.evidence.matrix, request, asked)):
         solved = trials.solve(change.request)
         if not isinstance(solved, Solved):
             continue
@@ -235,6 +235,15 @@ def _solved_changes(trials: Trials, request: StackRequest, asked: Asked) -> Iter
         again = trials.solve(exact.request)
         if isinstance(again, Solved):
             yield exact, again
+
+
+def _other_nightlies(trials: Trials, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    """Other days, where a nightly is asked for by the option."""
+    if asked.kind == "torch" and parse_request(request).nightly is not None:
+        from stackfix.resolve.nightly_reasons import other_days
+
+        for changed, version in other_days(trials.evidence, request, parse_request(request)):
+            yield Change(request=changed, text=f"{asked.flag} {version} in place of {asked.value}")
 
 
 def _found_version(solved: Solved, project: str) -> str | None:

@@ -20,6 +20,7 @@ from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.judged import judged_exclusion, judgements
 from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Need, Origin
+from stackfix.resolve.nightly_family import is_nightly_file, nightly_exclusion
 from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
 from stackfix.resolve.records import Target
@@ -133,6 +134,8 @@ class Problem:
         return self.evidence.project_for(name, self.target, self.build)
 
     def _is_unknown_companion(self, candidate: Candidate) -> bool:
+        if is_nightly_file(candidate.files[0]):
+            return False                # judged apart
         return candidate.name in self.evidence.tied_to_torch and (
             companion_row(self.evidence.matrix, candidate, self.build) is None
         )
@@ -146,6 +149,8 @@ class Problem:
         return driven_out(candidate, pairs, self.sure) if found is None and pairs else found
 
     def _judge(self, candidate: Candidate) -> Exclusion | None:
+        if is_nightly_file(candidate.files[0]):
+            return nightly_exclusion(candidate, self.evidence.metadata(candidate), self.build)
         found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
         found = self._by_symbols(candidate, found) or found
         if found is None and not candidate.files[0].is_wheel:

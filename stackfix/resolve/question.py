@@ -14,8 +14,10 @@ from packaging.requirements import Requirement as ParsedRequirement
 from packaging.specifiers import SpecifierSet
 
 from stackfix.errors import BadInput
+from stackfix.nightly import Nightly
 from stackfix.quick import dataclass
 from stackfix.resolve.needs import FromUser, Need
+from stackfix.resolve.nightly_ask import kept_of_kind, nightly_asked, option_specifier
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_specifier
 from stackfix.resolve.problem import needs_of
 from stackfix.resolve.records import Asked, CondaLine, Requirement, StackRequest, Target
@@ -68,6 +70,7 @@ class Question:
     flash_attn: tuple[StackAsk, ...]
     lines: tuple[UserLine, ...]
     asks: tuple[Asked, ...]
+    nightly: Nightly | None = None  # where torch is asked for as one
 
     def line_asks(self, line: CondaLine) -> tuple[Asked, ...]:
         """What asks for a line that is for channels alone."""
@@ -135,10 +138,21 @@ def parse_request(request: StackRequest) -> Question:
             lines.append(UserLine(asked=asked, requirement=requirement, name=name))
     asks.extend(conda_line_ask(line) for line in request.conda_lines if not says_cuda(request, line))
     lines.extend(limit for line in request.conda_lines for limit in _limits(line))
-    return Question(
+    question = Question(
         request=request, torch=tuple(torch), flash_attn=tuple(flash_attn), lines=tuple(lines),
         asks=tuple(dict.fromkeys(asks)),
     )
+    nightly = nightly_asked((ask.specifier, ask.place) for ask in torch if _holds_somewhere(question, ask))
+    kept = kept_of_kind(request.kept, nightly)
+    return replace(question, nightly=nightly, request=replace(request, kept=kept)) if nightly or kept else question
+
+
+def _holds_somewhere(question: Question, ask: StackAsk) -> bool:
+    """Whether a limit is asked on any target; its marker may leave all of them out."""
+    request = question.request
+    return ask.line is None or ";" not in ask.line or any(
+        ask.holds_for(TargetView(question.target(python, place)))
+        for python in request.pythons or (request.default_python,) for place in request.platforms)
 
 
 def requirement_ask(requirement: Requirement) -> Asked:
@@ -237,7 +251,8 @@ def _option(asked: Asked) -> str:
 
 
 def _option_specifier(text: str, asked: Asked) -> SpecifierSet:
-    specifier = parse_specifier(text)
+    specifier = option_specifier(text, _option(asked)) if asked.kind == TORCH else None
+    specifier = specifier or parse_specifier(text)
     if specifier is None:
         raise BadInput(_option(asked), "is no version and no PEP 440 specifier", "write it as 2.3 or '>=2.3,<2.5'")
     return specifier

@@ -154,6 +154,7 @@ class StackSummary:
     driver_min: str | None
     pythons: tuple[str, ...]
     platforms: tuple[str, ...]
+    nightly: str | None = None      # "2025-10-15": the day of torch, where it is a nightly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from packaging.version import Version
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.nightly import nightly_of
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.pep508 import admits, parse_version
@@ -31,8 +32,13 @@ class Stack:
     @property
     def labelled(self) -> Version:
         """The version as a wheel of the torch index has it: 2.3.1+cu118."""
-        path = next((path for build in self.builds.values() if (path := torch_path(build)) is not None), None)
-        return self.version if path is None else Version(f"{self.version}+{path}")
+        paths = [path for build in self.builds.values() if (path := torch_path(build)) is not None]
+        path = next((path for path in paths if not path.endswith("/cpu")), next(iter(paths), None))
+        return self.version if path is None else Version(f"{self.version}+{path.rpartition('/')[2]}")
+
+    @property
+    def is_nightly(self) -> bool:
+        return self.version.is_devrelease and nightly_of(self.text) is not None
 
     @property
     def cuda(self) -> str:
@@ -61,6 +67,10 @@ def known_stacks(evidence: Evidence, question: Question) -> list[Stack]:
     """The releases of the matrix, each with its builds of the default index, and others that were asked for."""
     platforms = question.request.platforms
     found: list[Stack] = []
+    if question.nightly is not None:
+        from stackfix.resolve.nightly_stack import nightly_stacks  # few locks ask for one
+
+        found.extend(nightly_stacks(evidence, question))
     for text in query.torch_releases(evidence.matrix):
         parsed = parse_version(text)
         rows = [b for b in evidence.matrix.torch if b.version == text and b.platform in platforms]

@@ -16,6 +16,7 @@ from packaging.version import Version
 from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import Companion, Matrix, TorchBuild, TorchIndexWheel
+from stackfix.nightly import is_nightly_path
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import parse_version
@@ -49,7 +50,8 @@ class TorchWheels(Protocol):
 
 def torch_path(build: TorchBuild) -> str | None:
     """The path of the torch index that a build is from; None for one of the default index or of a channel."""
-    return None if build.index == query.DEFAULT_INDEX or "/" in build.index else build.index
+    apart = build.index == query.DEFAULT_INDEX or ("/" in build.index and not is_nightly_path(build.index))
+    return None if apart else build.index
 
 
 def public(version: Version) -> Version:
@@ -129,6 +131,8 @@ def falls_back(name: str) -> bool:
 
 def companion_row(matrix: Matrix, candidate: Candidate, build: TorchBuild) -> Companion | None:
     """The companion's row for this very file: one from the path of the build is built for the CUDA of that path."""
+    if candidate.files and is_nightly_path(candidate.files[0].torch_path):
+        return None                     # a row is of a release: the nightly of its number is another build
     release = str(public(candidate.version))
     row = query.companion(matrix, candidate.name, candidate.text if candidate.version.local is None else release)
     if row is None or not candidate.files or candidate.files[0].torch_path is None:

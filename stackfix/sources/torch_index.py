@@ -11,17 +11,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from stackfix.errors import BadInput, StackfixError, Unreachable
 from stackfix.matrix.records import TorchIndexWheel
+from stackfix.nightly import FOLDER, is_nightly_path
 from stackfix.sources.address import parse_address, shown, without_credentials
 from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.torch_index_page import CPU, LivePage, RowPage, TorchPage, known_rows
+from stackfix.sources.torch_nightly import NightlyPage, only_there
 from stackfix.sources.transport import Limits
 
+T = TypeVar("T")
 QUICK = Limits(total=60.0, connect=4.0, retry_wait=3.0, dial_tries=1)
 _PATH = re.compile(r"cu\d{2,4}")
 _AWAY = (401, 403, 407, 408, 425, 429, 451)     # a proxy or a gate answered, not the index
@@ -78,7 +81,9 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
     def page(self, path: str, name: str) -> TorchPage:
         """One project on one path; an empty page where the index has no such project. Raises BadPage and its like."""
         key = path, name
-        if key not in self._pages:
+        if key not in self._pages and is_nightly_path(path):
+            self._pages[key] = self._nightly(path, name)
+        elif key not in self._pages:
             self._pages[key] = self._live(path, name) or RowPage(name, path, self._written, self._known_of(path))
         return self._pages[key]
 
@@ -90,6 +95,8 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
         if row is not None and stated is not None and stated != row.sha256:
             raise TorchHashDisagreement(file=file.filename, path=row.path, page=stated, row=row)
         origin = page.origin(file)
+        if origin is not None and is_nightly_path(page.path):
+            return self._only_there(lambda: self._client(page.path).metadata(origin))
         if origin is None or self.away is not None:
             return None
         try:
@@ -139,6 +146,23 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
         base = without_credentials(self._read)
         return TorchPage(page, path, read=base, written=self._written, rows=self._known_of(path))
 
+    def _nightly(self, path: str, name: str) -> TorchPage:
+        """The page of a nightly path; empty where there is none."""
+        try:
+            page = self._only_there(lambda: self._client(path).page(name))
+        except NoSuchProject:
+            return RowPage(name, path, self._written, {})
+        return NightlyPage(page, path, read=without_credentials(self._read), written=self._written, rows={})
+
+    def _only_there(self, ask: Callable[[], T]) -> T:
+        """What nobody but the index can tell. Raises Unreachable, with words for that, where it does not answer."""
+        try:
+            return ask()
+        except Unreachable as fault:
+            if not is_away(fault):
+                raise
+            raise only_there(fault) from fault
+
     def _client(self, path: str) -> Pages:
         if path not in self._clients:
             self._clients[path] = self._open(f"{self._read}/{path}")
@@ -146,7 +170,7 @@ class TorchIndex(AbstractContextManager["TorchIndex"]):
 
     def _known_of(self, path: str) -> dict[str, TorchIndexWheel]:
         if path not in self._known:
-            self._known[path] = known_rows(path, self._rows)
+            self._known[path] = {} if is_nightly_path(path) else known_rows(path, self._rows)
         return self._known[path]
 
 
@@ -158,7 +182,7 @@ def check_base(url: str) -> str:
     except ValueError as fault:
         raise BadInput(f"--torch-index {shown(url)}", str(fault), "give an https:// or http:// address") from None
     last = base.rpartition("/")[2]
-    if last == CPU or _PATH.fullmatch(last):
+    if last in {CPU, FOLDER} or _PATH.fullmatch(last):
         raise BadInput(f"--torch-index {shown(url)}", f"is the path {last} of a torch index, not its base",
                        f"leave out /{last}: the path follows from --cuda")
     return base

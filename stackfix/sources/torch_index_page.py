@@ -75,7 +75,7 @@ class TorchPage:
             mixed = listed.sha256 is not None and listed.sha256 == listed.core_metadata
             file = replace(listed, sha256=None) if mixed else listed
             folder = self._folder(file.url)
-            if folder not in {"", self.path}:
+            if not self._takes(folder):
                 continue                # another path's file of the same name may have other bytes
             self._origins[file.filename] = file
             row = self._rows.get(file.filename)
@@ -84,6 +84,9 @@ class TorchPage:
                 sha256=file.sha256 or (row.sha256 if row is not None else None), torch_path=self.path,
             ))
         return tuple(found)
+
+    def _takes(self, folder: str) -> bool:
+        return folder in {"", self.path}
 
     def _folder(self, url: str) -> str:
         """Where a link leads below the base: "cu118", or "" for what lies above all paths. Mirrors keep the layout."""

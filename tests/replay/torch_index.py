@@ -138,8 +138,10 @@ class LoopbackTorchIndex:
 
     def _page(self, path: str, project: str) -> Answer:
         listed = self.served(path, project) if path in paths() else []
-        if not listed:
-            return Answer(status=404)
+        return self._listing(project, listed) if listed else Answer(status=404)
+
+    def _listing(self, project: str, listed: list[Row]) -> Answer:
+        """A page of these files."""
         lines = ["<!DOCTYPE html>", "<html>", "  <body>", f"    <h1>Links for {html.escape(project)}</h1>"]
         lines += [self._anchor(row) for row in listed]
         lines += ["  </body>", "</html>", "<!--TIMESTAMP 1764400000-->"]

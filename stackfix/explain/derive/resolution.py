@@ -145,7 +145,7 @@ def virtual_cuda(fields: Fields, facts: Facts) -> Fields:
     of_glibc = least is not None and fields.get("virtual") == "__glibc"
     return {"majors": ", ".join(f"{each.cuda_major} (driver {each.floor} or newer)" for each in rows),
             "major": fields.get("cuda_wanted") or counted.most_common(1)[0][0],
-            "glibc_floor": least[1] if least and of_glibc else newest.glibc}
+            "glibc_floor": least[1] if least and of_glibc else newest.glibc or ""}
 
 
 DERIVE: Mapping[str, Derivation] = {

@@ -61,7 +61,7 @@ def having(part: str, number: str, table: RunTimes) -> str:
 def older_torch(number: str, fields: Fields, facts: Facts) -> dict[str, str]:
     """`older_torch`, the newest torch whose wheels ask for an older glibc than that, and its lock."""
     builds = [each for each in newest_first(linux_builds(facts))
-              if each.index == "default" and key_of(each.glibc) < key_of(number)]
+              if each.index == "default" and each.glibc and key_of(each.glibc) < key_of(number)]
     asking = oldest_asking(number, facts)
     if not builds or asking is None:
         return {}
@@ -72,7 +72,7 @@ def older_torch(number: str, fields: Fields, facts: Facts) -> dict[str, str]:
 def oldest_asking(number: str, facts: Facts) -> str | None:
     """The oldest torch whose wheels ask for this glibc or a newer one: "2.7.0"; None where none does."""
     asking: Iterable[str] = (each.version for each in linux_builds(facts)
-                             if each.index == "default" and key_of(each.glibc) >= key_of(number))
+                             if each.index == "default" and each.glibc and key_of(each.glibc) >= key_of(number))
     return min(asking, key=key_of, default=None)
 
 

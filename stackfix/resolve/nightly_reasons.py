@@ -1,0 +1,132 @@
+"""What speaks against a nightly: it is not listed any more, or what it pins is not to be had; and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from stackfix.matrix.records import TorchBuild
+from stackfix.nightly import Nightly, nightly_of
+from stackfix.platforms import split_place
+from stackfix.resolve.against import Reason
+from stackfix.resolve.candidates import Project
+from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.needs import FromFile, Need
+from stackfix.resolve.nightly_family import days_apart
+from stackfix.resolve.nightly_stack import asked_cudas, left, nightlies_on, place_path
+from stackfix.resolve.pep508 import parse_version, pins_exactly
+from stackfix.resolve.problem import needs_of
+from stackfix.resolve.question import Question
+from stackfix.resolve.records import Asked, StackRequest, Target
+from stackfix.sources.errors import SdistNeedsBuild
+
+MOST_CHANGES = 6        # other days that are tried for an offer
+NEAR = 3                # versions of a library that are named in place of one that is gone
+
+
+def torch_asks(question: Question) -> tuple[Asked, ...]:
+    """What asks for this nightly and its CUDA."""
+    return (*(ask.asked for ask in question.torch if not ask.constraint), *question.ask("cuda"))
+
+
+def absent_reason(evidence: Evidence, question: Question, text: str, place: str) -> Reason:
+    """Why there is no build of the nightly for a place: the page has none of that day, or not for this platform."""
+    nightly = nightly_of(text)
+    path = place_path(place, asked_cudas(evidence, question)[0])
+    on_page = [version for _, version in nightlies_on(evidence, path)]
+    if any(str(version) == text for version in on_page):
+        says = f"has no wheel for {split_place(place)[0]} on the torch index ({path})"
+    else:
+        says = f"is not on the torch index ({path}), which lists nightlies for some weeks only"
+    return Reason(
+        kind="index", asks=(*torch_asks(question), *question.platform_ask(place)),
+        says=f"{says}{_what_is_left(evidence, question, nightly)}", source=f"page of torch on the torch index ({path})",
+    )
+
+
+def _what_is_left(evidence: Evidence, question: Question, nightly: Nightly | None) -> str:
+    """`; it has 58 of 2.10.0, from 2025-10-20 to 2025-12-18`, for the Pythons and platforms that are asked for."""
+    days = left(evidence, question)
+    own = [one for one in days if nightly is not None and one.release == nightly.release]
+    told = own or days
+    if not told:
+        return f"; it has none at all for {_places(question)}"
+    of = f"of {own[0].release} " if own else ""
+    none = f"; of {nightly.release} it has none" if nightly is not None and not own else ""
+    span = f"that of {told[0].day}" if len(told) == 1 else f"{len(told)}, from {told[0].day} to {told[-1].day}"
+    return f"{none}; {of}for {_places(question)} it has {span}"
+
+
+def _places(question: Question) -> str:
+    pythons = f"Python {', '.join(question.request.pythons)} on " if question.request.pythons else ""
+    return f"{pythons}{', '.join(question.request.platforms)}"
+
+
+def lost_pins(
+    evidence: Evidence, question: Question, target: Target, build: TorchBuild, project: Project, version: str,
+) -> Iterator[Reason]:
+    """What the nightly requires and nobody has any more."""
+    candidate = next((found for one in project.versions if str(one.public) == version
+                      and (found := project.candidate(one)) is not None), None)
+    metadata = evidence.metadata(candidate) if candidate is not None else None
+    if candidate is None or metadata is None or isinstance(metadata, SdistNeedsBuild):
+        return
+    view = evidence.view(target)
+    for line in metadata.requires_dist:
+        needs = needs_of(line, FromFile(parent=candidate)) if view.applies(line, None) else iter(())
+        for need in needs:
+            gone = _gone(evidence, question, target, build, need) if need.extra is None else None
+            if gone is not None:
+                yield Reason(
+                    kind="index", asks=torch_asks(question), says=f"requires {need.text}, {gone}",
+                    source=f"metadata of {candidate.files[0].filename}",
+                )
+
+
+def _gone(evidence: Evidence, question: Question, target: Target, build: TorchBuild, need: Need) -> str | None:
+    """Why nothing can be had for a requirement, or None."""
+    project = evidence.project_for(need.name, target, build)
+    found = next(iter(project.candidates([need])), None)
+    index = f"torch index ({build.index})" if need.name.endswith("triton") else "index"
+    if found is not None:
+        withdrawn = found.files[0].yanked
+        if withdrawn is None or any(line.name == need.name for line in question.lines):
+            return None
+        why = f" ({withdrawn})" if withdrawn else ""
+        return f"which was yanked{why}; --with {need.text} takes it all the same"
+    if not project.versions:
+        return f"and there is no {need.name} on the {index}"
+    admitted = project.admitted([need])
+    exclusion = project.exclusion(admitted[0]) if admitted else None
+    if exclusion is not None:
+        return f"which {exclusion.reason}"
+    return f"which the {index} has not{_nearest_words(project, need)}"
+
+
+def _nearest_words(project: Project, need: Need) -> str:
+    """`: it has 9.10.2.21, 9.12.0.46`, around the version that is gone."""
+    usable = [version for version in project.versions if project.candidate(version) is not None]
+    if not usable:
+        return f": it has no {need.name} for this target"
+    below = [one for one in usable if pins_exactly(need.specifier) and _is_below(one, need)]
+    place = len(usable) - len(below)
+    near = usable[max(0, place - NEAR + 1):place + NEAR - 1]
+    return f": nearest it has {', '.join(map(str, reversed(near)))}" if near else ""
+
+
+def _is_below(version: Version, need: Need) -> bool:
+    pinned = parse_version(next(iter(need.specifier)).version)
+    return pinned is not None and version < pinned
+
+
+def other_days(evidence: Evidence, request: StackRequest, question: Question) -> Iterator[tuple[StackRequest, str]]:
+    """Requests for other days, nearest first, of the same release before others; each with its version."""
+    nightly = question.nightly
+    if nightly is None:
+        return
+    days = [one for one in left(evidence, question) if one.date != nightly.date and one.version is not None]
+    days.sort(key=lambda one: (one.release != nightly.release if nightly.release else False,
+                               days_apart(f"0.dev{one.date}", f"0.dev{nightly.date}")))
+    for one in days[:MOST_CHANGES]:
+        yield request.with_(torch=f"=={one.version}"), str(one.version)
