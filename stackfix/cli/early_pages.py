@@ -83,7 +83,7 @@ def settings_of(words: Sequence[str]) -> IndexSettings:
     """Where to look, as the command line, the environment and settings files have it."""
     return read_settings(index_url=next(iter(values_of(words, "--index-url")), None),
                          extra_index_urls=tuple(values_of(words, "--extra-index-url")), environ=os.environ,
-                         home=Path.home())
+                         home=Path.home(), project=Path.cwd())
 
 
 def values_of(words: Sequence[str], option: str) -> list[str]:

@@ -41,6 +41,7 @@ def index_settings(
     return read_settings(
         index_url=index_url, extra_index_urls=extra_index_urls, environ=os.environ, home=Path.home(), read=read,
     )
+        project=Path.cwd(),
 
 
 def open_index(

@@ -56,4 +56,4 @@ def check_projects(evidence: Evidence, question: Question) -> None:
         evidence.page(line.name)
         missing = evidence.missing.get(line.name)
         if missing is not None:
-            raise NoSuchProject(line.name, missing.indexes, line.requirement.origin)
+            raise NoSuchProject(line.name, missing.indexes, line.requirement.origin, missing.why)

@@ -13,16 +13,38 @@ class NoSuchProject(AnswerIsNo):
 
     reference = "no-such-project"
 
-    def __init__(self, project: str, indexes: tuple[str, ...], asked_by: str | None = None) -> None:
+    def __init__(
+        self, project: str, indexes: tuple[str, ...], asked_by: str | None = None, why: str | None = None,
+    ) -> None:
+        """`why`: what says that these indexes alone are asked for it."""
         super().__init__(project, indexes, asked_by)
-        self.project, self.indexes, self.asked_by = project, indexes, asked_by
+        self.project, self.indexes, self.asked_by, self.why = project, indexes, asked_by, why
 
     def what(self) -> str:
         wanted = f", which {self.asked_by} asks for," if self.asked_by else ""
-        return f"{self.project}{wanted} is on no index that was asked ({', '.join(map(shown, self.indexes))})"
+        asked = ", ".join(map(shown, self.indexes))
+        return f"{self.project}{wanted} is on no index that was asked ({asked}{f': {self.why}' if self.why else ''})"
 
     def next_step(self) -> str | None:
+        if self.why is not None:
+            return "correct that source, or set UV_NO_SOURCES_PACKAGE to this project"
         return "check the spelling, or name the index that has it with --extra-index-url"
+
+
+class NotFromIndex(AnswerIsNo):
+    """The project's own settings say that it comes from no index: one of that name there would be another's."""
+
+    reference = "not-from-index"
+
+    def __init__(self, project: str, why: str) -> None:
+        super().__init__(project, why)
+        self.project, self.why = project, why
+
+    def what(self) -> str:
+        return f"{self.project} is looked up on no index: {self.why}"
+
+    def next_step(self) -> str | None:
+        return "ask for it by address (`--with 'NAME @ URL'`), or set UV_NO_SOURCES_PACKAGE to take it from an index"
 
 
 class SdistNeedsBuild(AnswerIsNo):

@@ -43,7 +43,9 @@ class PackageIndex:
                  progress: Progress | None = None, limits: Limits = LIMITS, workers: int = WORKERS) -> None:
         self.cache = Cache(cache_dir)
         self.transport = Transport(settings, limits)
-        self._indexes = tuple((url, without_credentials(url)) for url in settings.indexes)
+        self._indexes = _with_bases(settings.indexes)
+        self._routes = {route.project: (_with_bases(route.indexes), route.why) for route in settings.routes}
+        self._passed_over = {policy.base: policy.passed_over for policy in settings.policies if policy.passed_over}
         self._limits, self._offline, self._refresh, self._progress = limits, offline, refresh, progress
         self._workers = Workers(workers, "stackfix-index")
         self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start)
@@ -184,8 +186,11 @@ class PackageIndex:
         return found
 
     def _fetch_page(self, name: str) -> Page:
-        for url, base in self._indexes:
-            page = self._page_on(name, f"{url}/{name}/", base)
+        indexes, why = self._routes.get(name, (self._indexes, None))
+        if not indexes and why is not None:
+            raise NotFromIndex(name, why)
+        for url, base in indexes:
+            page = self._page_unless_passed_over(name, f"{url}/{name}/", base)
             if page is not None:
                 self._tell(1)
                 if self._on_page is not None:
@@ -193,7 +198,20 @@ class PackageIndex:
                 return page
         if self._offline:
             raise NotAllowedOffline(f"index page of {name}")
-        raise NoSuchProject(name, tuple(base for _, base in self._indexes))
+        raise NoSuchProject(name, tuple(base for _, base in indexes), why=why)
+
+    def _page_unless_passed_over(self, name: str, url: str, base: str) -> Page | None:
+        """The page on one index; None also for a status by which this index says so, as its settings have it."""
+        codes = self._passed_over.get(base)
+        if codes is None:
+            return self._page_on(name, url, base)
+        try:
+            return self._page_on(name, url, base)
+        except RequestFailed as fault:
+            if fault.status not in codes:
+                raise
+            self._note(name, url, fault.status or 0, 0.0)
+            return None
 
     def _page_on(self, name: str, url: str, base: str) -> Page | None:
         """The page of `name` on one index, None where that index has no such project."""
@@ -281,3 +299,8 @@ def _unpacked(answer: Response, limit: int) -> bytes | None:
 def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:
     return parse_page(kept.content, kept.content_type, project=name, index=base, url=kept.url,
                       packed=None if kept.stored is kept.content else kept.stored)
+def _with_bases(urls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each address, and the same without credentials."""
+    return tuple((url, without_credentials(url)) for url in urls)
+
+

@@ -7,13 +7,16 @@ Order of files: global, user (old place, then new), environment, PIP_CONFIG_FILE
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackfix.errors import BadInput
 from stackfix.quick import dataclass
 from stackfix.sources.address import shown
+from stackfix.sources.records import UploadLimit
+from stackfix.sources.uv_time import parse_limit
 
 if TYPE_CHECKING:
     import configparser
@@ -33,6 +36,8 @@ class PipSettings:
     proxy: str | None
     timeout: float | None
     retries: int | None
+    keyring: bool                   # whether the program `keyring` may be asked for passwords
+    limits: tuple[UploadLimit, ...]
 
 
 def read_pip_settings(environ: Mapping[str, str], home: Path, read: Callable[[Path], str | None], platform: str,
@@ -58,7 +63,8 @@ def read_pip_settings(environ: Mapping[str, str], home: Path, read: Callable[[Pa
         extra=() if extra is None else tuple((extra[0], url) for url in extra[1].split()),
         ignored=tuple(_ignored(first)), cert=_path(first.get("cert"), home), proxy=_text(first.get("proxy")),
         timeout=None if timeout is None else _number(timeout, 0.1, 3600.0),
-        retries=None if retries is None else int(_number(retries, 0, 20)))
+        retries=None if retries is None else int(_number(retries, 0, 20)),
+        keyring=_text(first.get("keyring-provider")) == "subprocess", limits=tuple(_limits(first)))
 
 
 def config_files(environ: Mapping[str, str], home: Path, platform: str, prefix: Path) -> tuple[Path, ...]:
@@ -98,6 +104,7 @@ def _parsed(path: Path, read: Callable[[Path], str | None]) -> configparser.RawC
 
 
 def _first(layers: list[dict[str, Named]]) -> dict[str, Named]:
+    """Each setting of the layer that states it first."""
     found: dict[str, Named] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -108,6 +115,12 @@ def _first(layers: list[dict[str, Named]]) -> dict[str, Named]:
 def _ignored(settings: Mapping[str, Named]) -> list[str]:
     return [f"{settings[key][0]}: {key} = {' '.join(shown(value) for value in settings[key][1].split())}"
             for key in _LOCAL if key in settings]
+
+
+def _limits(settings: Mapping[str, Named]) -> Iterator[UploadLimit]:
+    if "uploaded-prior-to" in settings:
+        origin, text = settings["uploaded-prior-to"]
+        yield parse_limit(text, f"{origin}, uploaded-prior-to", datetime.now(timezone.utc), whole_day=False)
 
 
 def _text(named: Named | None) -> str | None:

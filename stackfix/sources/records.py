@@ -52,6 +52,57 @@ class ReleaseAsset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPin:
+    """One entry of [tool.uv.sources]: where a project comes from, and under which condition."""
+
+    project: str                    # normalised name
+    name: str                       # of the index; "git", "url", "path" or "workspace" where it is none
+    url: str | None = field(repr=False)  # base address of the index, may hold credentials; None: no index
+    marker: str | None              # environment marker under which it holds
+    condition: str | None           # "extra cpu", "group dev": holds where that is installed
+    origin: str                     # "pyproject.toml [tool.uv]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """The only indexes that a project is looked up on, in this order; none: it comes from no index."""
+
+    project: str
+    indexes: tuple[str, ...] = field(repr=False)    # base addresses, may hold credentials
+    why: str                        # "pyproject.toml [tool.uv] pins it to pytorch-cu128"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPolicy:
+    """What is said of one index beside its address."""
+
+    base: str                       # without credentials
+    origin: str
+    authenticate: str = "auto"      # "always": never ask without a login; "never": never with one
+    passed_over: tuple[int, ...] = ()               # statuses that mean that it has not got the project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadLimit:
+    """From when on files of one project or one index are too new."""
+
+    moment: str | None              # "2026-01-31T00:00:00Z"; None: no limit
+    origin: str                     # where it was set
+    written: str                    # as it was written
+    relative: bool = False          # so long before now: tomorrow it is another moment
+    project: str | None = None      # normalised; None: any
+    index: str | None = None        # base address without credentials; None: any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedBySettings:
+    """A requirement that limits and adds nothing, from the settings of the project."""
+
+    text: str                       # PEP 508
+    origin: str
+
+
 class IndexSettings:
     """Where to look, from options, then uv's and pip's settings, then pip's own default. First index wins."""
 
@@ -66,6 +117,13 @@ class IndexSettings:
     netrc: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  # (host, user, password)
     release_token: str | None = field(default=None, repr=False)  # for the release API alone
 
+    pins: tuple[IndexPin, ...] = ()
+    routes: tuple[Route, ...] = ()  # of projects that are pinned; all others are looked up on `indexes`
+    policies: tuple[IndexPolicy, ...] = ()
+    keyring: bool = False           # whether the program `keyring` may be asked for passwords
+    uploaded_before: tuple[UploadLimit, ...] = ()   # the first that fits a file counts
+    constraints: tuple[AskedBySettings, ...] = ()
+    notes: tuple[str, ...] = ()     # settings that a user would expect to count and that do not, for the lock's notes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:

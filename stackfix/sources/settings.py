@@ -1,8 +1,9 @@
 """Where to look, out of options, uv's and pip's settings, and pip's own default.
 
-Each setting is taken from the first of these that states it: options, uv (variables, then uv.toml), pip (variables,
-then pip.conf), pip's default. Additional indexes come before the default one, and the first index that has a project
-wins for it, as uv does: an additional index can add projects or take them over, never mix its files in.
+Each setting is taken from the first of these that states it: options, uv (variables, then the project's settings, the
+user's, the machine's), pip (variables, then pip.conf), pip's default. Additional indexes come before the default one,
+and the first index that has a project wins for it, as uv does: an additional index can add projects or take them over,
+never mix its files in. A project that [tool.uv.sources] pins is looked up on that index alone.
 
 Settings of this machine alone steer no lock: `file:` indexes and paths, find-links, a global constraints file. They
 are listed in `ignored`.
@@ -14,42 +15,64 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from stat import S_ISFIFO
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.sources.address import parse_address, shown
 from stackfix.sources.pip_settings import PipSettings, read_pip_settings
-from stackfix.sources.records import IndexSettings
+from stackfix.sources.records import IndexPin, IndexSettings, Route
 from stackfix.sources.uv_settings import UvSettings, read_uv_settings
 
 ReadText = Callable[[Path], str | None]
 Named = tuple[str, str]             # (where it is set, address)
+LARGEST = 4 * 1024 * 1024           # bytes of a settings file
 _TIMEOUT, _RETRIES = 15.0, 5        # pip's defaults
 
 
 def read_text(path: Path) -> str | None:
     """The text of a settings file, None where there is none. Raises BadInput for one that cannot be read."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        raw = _read_bytes(path)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    except (OSError, UnicodeDecodeError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+    except (OSError, ValueError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise BadInput(str(path), f"cannot be read ({reason})") from None
+    if len(raw) > LARGEST:
+        raise BadInput(str(path), f"is no settings file: it has more than {LARGEST} bytes")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(str(path), "cannot be read (not UTF-8)") from None
+    if "\0" in text:
+        raise BadInput(str(path), "is no text: it has NUL bytes")
+    return text
 
 
-def read_settings(*, index_url: str | None = None, extra_index_urls: tuple[str, ...] = (), environ: Mapping[str, str],
-                  home: Path, read: ReadText = read_text, default_index: Callable[[], str] | None = None,
-                  platform: str = sys.platform, prefix: Path | None = None) -> IndexSettings:
+def _read_bytes(path: Path) -> bytes:
+    """At most one byte more than a settings file may have. Never waits for whoever writes into a pipe."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
+        if S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("it is a pipe")
+        return stream.read(LARGEST + 1)
+
+
+def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
+    *, index_url: str | None = None, extra_index_urls: tuple[str, ...] = (), environ: Mapping[str, str], home: Path,
+    read: ReadText = read_text, default_index: Callable[[], str] | None = None, platform: str = sys.platform,
+    prefix: Path | None = None, project: Path | None = None,
+) -> IndexSettings:
     """The settings in force. Raises BadInput for an option or a settings file that makes no sense.
 
-    `prefix` is the environment whose own pip.conf counts (VIRTUAL_ENV, else the running interpreter's).
+    `prefix` is the environment whose own pip.conf counts (VIRTUAL_ENV, else the running interpreter's), `project` the
+    folder whose project's settings of uv count; None: no project's.
     """
-    uv = read_uv_settings(environ, home, read, platform)
+    uv = read_uv_settings(environ, home, read, platform, project)
     pip = read_pip_settings(environ, home, read, platform, prefix or Path(environ.get("VIRTUAL_ENV") or sys.prefix))
     ignored = [*uv.ignored, *pip.ignored]
-    default = _default(index_url, uv, pip, ignored) or ("pip's default", (default_index or pip_default_index)())
-    extras = _extras(extra_index_urls, uv, pip, ignored)
-    indexes = _distinct([*extras, default])
+    indexes = _distinct([*_extras(extra_index_urls, uv, pip, ignored),
+                         *_default(index_url, uv, pip, ignored, default_index or pip_default_index)])
+    pins = tuple(pin for pin in uv.pins if pin.url is None or _pinnable(pin))
     netrc, fault = read_netrc(environ, home)
     return IndexSettings(
         indexes=tuple(url for _, url in indexes), origin=tuple(origin for origin, _ in indexes),
@@ -58,7 +81,37 @@ def read_settings(*, index_url: str | None = None, extra_index_urls: tuple[str, 
         proxies=read_proxies(environ, pip.proxy), no_proxy=environ.get("no_proxy") or environ.get("NO_PROXY") or None,
         timeout=uv.timeout or pip.timeout or _TIMEOUT,
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
-        netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None)
+        netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
+        pins=pins, routes=routes_of(pins), policies=uv.policies,
+        keyring=pip.keyring if uv.keyring is None else uv.keyring,
+        uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
+
+
+def routes_of(pins: tuple[IndexPin, ...]) -> tuple[Route, ...]:
+    """The indexes of each pinned project, in the order of its pins; none for one that comes from no index."""
+    found: dict[str, list[IndexPin]] = {}
+    for pin in pins:
+        found.setdefault(pin.project, []).append(pin)
+    return tuple(Route(
+        project=project, indexes=tuple(dict.fromkeys(pin.url for pin in own if pin.url is not None)),
+        why=f"{own[0].origin} takes it from {' or '.join(dict.fromkeys(_words(pin) for pin in own))}",
+    ) for project, own in found.items())
+
+
+def _words(pin: IndexPin) -> str:
+    return f"the index {pin.name}" if pin.url is not None else f"a {pin.name}"
+
+
+def _pinnable(pin: IndexPin) -> bool:
+    """True for a pin to a web address. Raises BadInput for any other: the project could be looked up nowhere."""
+    try:
+        parse_address(pin.url or "")
+    except ValueError as fault:
+        local = "holds for this machine alone"
+        reason = local if "://" not in (pin.url or "") or (pin.url or "").startswith("file:") else str(fault)
+        raise BadInput(pin.origin, f"{pin.project} is pinned to the index {pin.name} at {shown(pin.url or '')}, which"
+                       f" {reason}", "name one by its https:// address, or set UV_NO_SOURCES=1") from None
+    return True
 
 
 def pip_default_index() -> str:
@@ -72,13 +125,17 @@ def pip_default_index() -> str:
                           "name one with --index-url, or install another version of pip") from None
 
 
-def _default(option: str | None, uv: UvSettings, pip: PipSettings, ignored: list[str]) -> Named | None:
+def _default(option: str | None, uv: UvSettings, pip: PipSettings, ignored: list[str],
+             default_index: Callable[[], str]) -> list[Named]:
+    """The default index; none where uv's settings keep it for pinned projects."""
     if option is not None:
-        return "--index-url", _option("--index-url", option)
+        return [("--index-url", _option("--index-url", option))]
+    if uv.no_default:
+        return []
     for named in (*uv.default, *pip.default):
         if _usable(named, ignored):
-            return named
-    return None
+            return [named]
+    return [("pip's default", default_index())]
 
 
 def _extras(options: tuple[str, ...], uv: UvSettings, pip: PipSettings, ignored: list[str]) -> list[Named]:

@@ -172,6 +172,9 @@ class Transport:
         login = self.credentials.header_for(address)
         if login is not None:
             every["Authorization"] = login
+        elif self.credentials.required(address):
+            raise RequestFailed(url, "its settings ask for a login (authenticate = always), and none is known",
+                                hint="put it in the address or in netrc, or let the keyring be asked")
         if proxy is not None and address.scheme == "http":
             target = f"http://{address.netloc}{target}"
             every.update(proxy_headers(proxy))

@@ -1,21 +1,38 @@
-"""uv's settings that say where to look: UV_* variables and the user's and the system's uv.toml.
+"""uv's settings that say where to look: UV_* variables, then files: the project's, the user's, the machine's.
 
-A project's own uv.toml or [tool.uv] is not read: it belongs to that project's uv lock.
+As in uv 0.13: variables win over files; lists of several files are joined and of single values the first counts;
+indexes of `[[index]]` come before those of `extra-index-url`, and of two with one name the first counts alone; what
+`[pip]` says wins over the same file's top level, since a lock is made as `uv pip compile` makes one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from stackfix.errors import BadInput
-from stackfix.quick import dataclass, field
+from stackfix.quick import dataclass
+from stackfix.sources.records import AskedBySettings, IndexPin, IndexPolicy, UploadLimit
+from stackfix.sources.uv_entries import UvIndex, entries_of, first_of_name, named_entry
+from stackfix.sources.uv_project import Level, UvProject, find_project, parse_toml
+from stackfix.sources.uv_sources import pins_of
+from stackfix.sources.uv_values import (
+    constraints_of,
+    ignored_of,
+    is_set,
+    keyring_of,
+    limits_of,
+    notes_of,
+    number_of,
+    policies_of,
+    project_name,
+    text_of,
+    texts_of,
+)
 
+ReadText = Callable[[Path], "str | None"]
 Named = tuple[str, str]             # (where it is set, address)
-_LOCAL = ("find-links", "constraint-dependencies", "override-dependencies", "no-index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,47 +40,53 @@ class UvSettings:
     """What uv is told. `default` and `extra` in order of priority."""
 
     default: tuple[Named, ...]
+    no_default: bool                # the default index is explicit: it serves pinned projects alone
     extra: tuple[Named, ...]
     ignored: tuple[str, ...]
+    notes: tuple[str, ...]
+    pins: tuple[IndexPin, ...]
+    policies: tuple[IndexPolicy, ...]
+    limits: tuple[UploadLimit, ...]
+    constraints: tuple[AskedBySettings, ...]
+    keyring: bool | None            # None: nothing is said of it
     cert: str | None
     timeout: float | None
     retries: int | None
 
 
-@dataclass(slots=True)
-class _Found:
-    default: list[Named] = field(default_factory=list)
-    extra: list[Named] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
-
-
-def read_uv_settings(environ: Mapping[str, str], home: Path, read: Callable[[Path], str | None],
-                     platform: str) -> UvSettings:
-    """Settings of uv in force. Raises BadInput for a uv.toml that cannot be parsed."""
-    found = _Found()
-    for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
-        if environ.get(name):
-            found.default.append((name, _address(environ[name].strip(), environ)))
-    for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL"):
-        found.extra.extend((name, _address(text, environ)) for text in environ.get(name, "").split())
-    if environ.get("UV_FIND_LINKS"):
-        found.ignored.append(f"UV_FIND_LINKS: find-links = {environ['UV_FIND_LINKS']}")
-    for path in config_files(environ, home, platform):
-        text = read(path)
-        if text is not None:
-            _read_file(path, _parsed(path, text), environ, found)
-    return UvSettings(default=tuple(found.default), extra=tuple(found.extra), ignored=tuple(found.ignored),
-                      cert=environ.get("SSL_CERT_FILE") or None,
-                      timeout=_number(environ, "UV_HTTP_TIMEOUT", 0.1, 3600.0),
-                      retries=None if (tries := _number(environ, "UV_HTTP_RETRIES", 0, 20)) is None else int(tries))
+def read_uv_settings(environ: Mapping[str, str], home: Path, read: ReadText, platform: str,
+                     project: Path | None = None) -> UvSettings:
+    """Settings of uv in force. `project`: the folder whose project counts. Raises BadInput for what makes no sense."""
+    found = UvProject(config=None, owners=()) if project is None else find_project(
+        project, read, config=not is_set(environ, "UV_NO_CONFIG") and not environ.get("UV_CONFIG_FILE"))
+    levels = [*([found.config] if found.config is not None else []), *_machine_levels(environ, home, read, platform)]
+    tables = [*_pip_tables(levels), *levels]
+    named = [*_named(environ, "UV_DEFAULT_INDEX", default=True), *_named(environ, "UV_INDEX")]
+    extra_urls = [(name, url) for name in ("UV_EXTRA_INDEX_URL",) for url in environ.get(name, "").split()]
+    entries = first_of_name([*named, *(UvIndex(origin=name, url=url) for name, url in extra_urls),
+                             *(entry for level in tables for entry in entries_of(level.table, level.origin, environ))])
+    usable = [entry for entry in entries if not entry.flat]
+    told = [*usable, *(entry for level in found.owners for entry in entries_of(level.table, level.origin, environ))]
+    defaults = [entry for entry in usable if entry.default]
+    pins = _pins(environ, found, levels, named)
+    default = [(entry.origin, entry.url) for entry in defaults if not entry.explicit]
+    if environ.get("UV_INDEX_URL"):
+        default.insert(1 if environ.get("UV_DEFAULT_INDEX") else 0, ("UV_INDEX_URL", environ["UV_INDEX_URL"].strip()))
+    default += [(level.origin, url) for level in tables if (url := text_of(level, "index-url")) is not None]
+    return UvSettings(
+        default=tuple(default), no_default=bool(defaults) and defaults[0].explicit and not _from_variable(default),
+        extra=(*((entry.origin, entry.url) for entry in usable if not entry.default and not entry.explicit),
+               *((level.origin, url) for level in tables for url in texts_of(level, "extra-index-url"))),
+        ignored=tuple(ignored_of(environ, entries, levels, pins)), notes=tuple(notes_of(environ, levels)),
+        pins=pins, policies=tuple(policies_of(told)),
+        limits=tuple(limits_of(environ, levels, tables, told)), constraints=tuple(constraints_of(found.config)),
+        keyring=keyring_of(environ, tables), cert=environ.get("SSL_CERT_FILE") or None,
+        timeout=number_of(environ, "UV_HTTP_TIMEOUT", 0.1, 3600.0),
+        retries=None if (tries := number_of(environ, "UV_HTTP_RETRIES", 0, 20)) is None else int(tries))
 
 
 def config_files(environ: Mapping[str, str], home: Path, platform: str) -> tuple[Path, ...]:
-    """uv.toml files that count, the one that wins first (uv's documentation, "Configuration files")."""
-    if environ.get("UV_NO_CONFIG", "").lower() in ("1", "true", "yes", "on"):
-        return ()
-    if environ.get("UV_CONFIG_FILE"):
-        return (Path(environ["UV_CONFIG_FILE"]),)
+    """uv.toml of the user, then those that may be the machine's: of them the first that is there counts."""
     if platform == "win32":
         return (Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "uv" / "uv.toml",
                 Path(environ.get("SYSTEMDRIVE", "C:") + "/") / "ProgramData" / "uv" / "uv.toml")
@@ -72,68 +95,47 @@ def config_files(environ: Mapping[str, str], home: Path, platform: str) -> tuple
     return (user, *(Path(part) / "uv" / "uv.toml" for part in wide if part), Path("/etc/uv/uv.toml"))
 
 
-def _read_file(path: Path, table: dict[str, Any], environ: Mapping[str, str], found: _Found) -> None:
-    for part in (table, table.get("pip")):
-        if not isinstance(part, dict):
-            continue
-        for entry in _list(part.get("index")):
-            if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
-                raise BadInput(str(path), "has an [[index]] without url")
-            name = entry.get("name")
-            url = _with_login(entry["url"], name if isinstance(name, str) else None, environ)
-            if entry.get("explicit") is True or entry.get("format", "simple") != "simple":
-                found.ignored.append(f"{path}: index {name or entry['url'].rpartition('@')[2]} (explicit or flat)")
-            elif entry.get("default") is True:
-                found.default.append((str(path), url))
-            else:
-                found.extra.append((str(path), url))
-        if isinstance(part.get("index-url"), str):
-            found.default.append((str(path), part["index-url"]))
-        found.extra.extend((str(path), url) for url in _list(part.get("extra-index-url")) if isinstance(url, str))
-        found.ignored.extend(f"{path}: {key} = {part[key]}" for key in _LOCAL if part.get(key))
+def _machine_levels(environ: Mapping[str, str], home: Path, read: ReadText, platform: str) -> Iterator[Level]:
+    """The user's and the machine's file, or the one that UV_CONFIG_FILE names in place of all others."""
+    if environ.get("UV_CONFIG_FILE"):
+        path = Path(environ["UV_CONFIG_FILE"])
+        text = read(path)
+        if text is None:
+            raise BadInput(f"UV_CONFIG_FILE {path}", "no such file", "correct it, or unset it")
+        yield Level(origin=str(path), table=parse_toml(text, str(path)))
+        return
+    if is_set(environ, "UV_NO_CONFIG"):
+        return
+    user, *machine = config_files(environ, home, platform)
+    if (text := read(user)) is not None:
+        yield Level(origin=str(user), table=parse_toml(text, str(user)))
+    for path in machine:
+        if (text := read(path)) is not None:
+            yield Level(origin=str(path), table=parse_toml(text, str(path)))
+            return
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    from stackfix.sources.toml import TOMLDecodeError, loads
-
-    try:
-        return loads(text)
-    except (TOMLDecodeError, RecursionError) as fault:
-        raise BadInput(str(path), f"is no valid TOML ({fault})", "correct it, or set UV_NO_CONFIG=1") from None
-
-
-def _address(text: str, environ: Mapping[str, str]) -> str:
-    """The address in `name=address` or `address`, with the login that UV_INDEX_<NAME>_* gives to the name."""
-    name, equals, url = text.partition("=")
-    if equals and name and "/" not in name and ":" not in name:
-        return _with_login(url, name, environ)
-    return text
+def _pip_tables(levels: Sequence[Level]) -> Iterator[Level]:
+    for level in levels:
+        table = level.table.get("pip")
+        if table is not None and not isinstance(table, dict):
+            raise BadInput(level.origin, "pip is no table", "correct it, or set UV_NO_CONFIG=1")
+        if table:
+            yield Level(origin=level.origin, table=table, of_project=level.of_project)
 
 
-def _with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
-    if name is None:
-        return url
-    key = "UV_INDEX_" + "".join(letter.upper() if letter.isalnum() else "_" for letter in name)
-    user, password = environ.get(f"{key}_USERNAME"), environ.get(f"{key}_PASSWORD")
-    if user is None and password is None:
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    login = f"{quote(user or '', safe='')}:{quote(password or '', safe='')}"
-    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}"))
+def _named(environ: Mapping[str, str], variable: str, *, default: bool = False) -> list[UvIndex]:
+    return [named_entry(text, variable, environ, default=default) for text in environ.get(variable, "").split()]
 
 
-def _number(environ: Mapping[str, str], name: str, least: float, most: float) -> float | None:
-    text = environ.get(name)
-    if not text:
-        return None
-    try:
-        return min(max(float(text), least), most)
-    except ValueError:
-        raise BadInput(name, f"{text!r} is no number") from None
+def _from_variable(default: Sequence[Named]) -> bool:
+    return bool(default) and default[0][0].startswith("UV_")
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _pins(environ: Mapping[str, str], found: UvProject, levels: Sequence[Level],
+          named: Sequence[UvIndex]) -> tuple[IndexPin, ...]:
+    if is_set(environ, "UV_NO_SOURCES") or any(level.table.get("no-sources") is True for level in levels):
+        return ()
+    without = environ.get("UV_NO_SOURCES_PACKAGE", "").replace(",", " ").split()
+    without += [name for level in levels for name in texts_of(level, "no-sources-package")]
+    return pins_of(found.owners, named, environ, without=frozenset(map(project_name, without)))

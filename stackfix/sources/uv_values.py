@@ -1,0 +1,148 @@
+"""Single values of uv's settings: limits, policies, constraints, what is left out. Each checked where it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from stackfix.errors import BadInput
+from stackfix.sources.address import shown, without_credentials
+from stackfix.sources.records import AskedBySettings, IndexPin, IndexPolicy, UploadLimit
+from stackfix.sources.uv_entries import UvIndex
+from stackfix.sources.uv_project import Level
+from stackfix.sources.uv_time import no_limit, parse_limit
+
+_YES = ("1", "true", "yes", "on", "y", "t")
+_LOCAL = ("find-links", "no-index", "allow-insecure-host")
+_PROVIDERS = ("disabled", "subprocess", "native")
+_OVERRIDES = "replaces what other projects require, and a lock holds to what they do require"
+
+
+def ignored_of(environ: Mapping[str, str], entries: Sequence[UvIndex], levels: Sequence[Level],
+             pins: Sequence[IndexPin]) -> Iterator[str]:
+    if environ.get("UV_FIND_LINKS"):
+        yield f"UV_FIND_LINKS: find-links = {environ['UV_FIND_LINKS']}"
+    for entry in entries:
+        if entry.flat:
+            yield f"{entry.origin}: {shown(entry.url)} (flat: a page of links or a folder, and no package index)"
+        elif entry.explicit and entry.name not in {pin.name for pin in pins}:
+            yield f"{entry.origin}: {shown(entry.url)} (explicit, and no source of this project names it)"
+    for level in levels:
+        local = _LOCAL if level.of_project else (*_LOCAL, "constraint-dependencies", "override-dependencies")
+        for table in (level.table, level.table.get("pip")):
+            if isinstance(table, dict):
+                yield from (f"{level.origin}: {key} = {table[key]}" for key in local if table.get(key))
+
+
+def notes_of(environ: Mapping[str, str], levels: Sequence[Level]) -> Iterator[str]:
+    """What a user would expect to count, and that does not."""
+    stated = ("UV_INDEX_STRATEGY", environ.get("UV_INDEX_STRATEGY"))
+    for level in levels:
+        stated = stated if stated[1] else (level.origin, level.table.get("index-strategy"))
+        if level.of_project and level.table.get("override-dependencies"):
+            yield f"override-dependencies in {level.origin} is not followed: it {_OVERRIDES}"
+    if stated[1] and stated[1] != "first-index":
+        yield (f"index-strategy = {str(stated[1])[:80]} ({stated[0]}) is not followed: a project comes from the first"
+               " index that has it, and from no other")
+
+
+def policies_of(entries: Sequence[UvIndex]) -> Iterator[IndexPolicy]:
+    for entry in entries:
+        if entry.authenticate != "auto" or entry.passed_over:
+            yield IndexPolicy(base=_base(entry.url), origin=entry.origin, authenticate=entry.authenticate,
+                              passed_over=entry.passed_over)
+
+
+def limits_of(environ: Mapping[str, str], levels: Sequence[Level], tables: Sequence[Level],
+              entries: Sequence[UvIndex]) -> Iterator[UploadLimit]:
+    """Limits of projects, then of indexes, then the general one: uv's order."""
+    now = datetime.now(timezone.utc)
+    for level in levels:
+        table = level.table.get("exclude-newer-package")
+        if table is not None and not isinstance(table, dict):
+            raise BadInput(level.origin, "exclude-newer-package is no table", 'write it as { name = "2026-01-31" }')
+        for name, value in (table or {}).items():
+            origin = f"{level.origin}, exclude-newer-package.{name[:80]}"
+            yield replace(_limit(value, origin, now), project=project_name(name))
+    for entry in entries:
+        if entry.exclude_newer is not None:
+            yield replace(_limit(entry.exclude_newer, f"{entry.origin}, exclude-newer", now), index=_base(entry.url))
+    if environ.get("UV_EXCLUDE_NEWER"):
+        yield parse_limit(environ["UV_EXCLUDE_NEWER"], "UV_EXCLUDE_NEWER", now, whole_day=True)
+    for level in tables:
+        if (value := level.table.get("exclude-newer")) is not None:
+            yield _limit(value, f"{level.origin}, exclude-newer", now)
+
+
+def _limit(value: object, origin: str, now: datetime) -> UploadLimit:
+    if value is False:
+        return no_limit(origin)
+    if isinstance(value, datetime):         # TOML has dates of its own
+        return parse_limit(value.isoformat(), origin, now, whole_day=True)
+    text = value if isinstance(value, str) else getattr(value, "isoformat", lambda: "")()
+    if not text:
+        raise BadInput(origin, "is no text", 'write it as "2026-01-31" or "7 days"')
+    return parse_limit(text, origin, now, whole_day=True)
+
+
+def constraints_of(config: Level | None) -> Iterator[AskedBySettings]:
+    """What the project limits: its own settings alone, since those of a user or a machine steer no project's lock."""
+    if config is None:
+        return
+    for text in texts_of(config, "constraint-dependencies"):
+        yield AskedBySettings(text=text, origin=f"{config.origin} constraint-dependencies: {text[:200]}")
+
+
+def keyring_of(environ: Mapping[str, str], tables: Sequence[Level]) -> bool | None:
+    """Whether `keyring` may be asked, as far as uv is told."""
+    stated = [("UV_KEYRING_PROVIDER", environ.get("UV_KEYRING_PROVIDER") or None)]
+    stated += [(level.origin, text_of(level, "keyring-provider")) for level in tables]
+    for origin, value in stated:
+        if value is not None:
+            if value not in _PROVIDERS:
+                raise BadInput(f"{origin}, keyring-provider", f"{value[:80]!r} is not known",
+                               "it is disabled or subprocess")
+            return value == "subprocess"
+    return None
+
+
+def text_of(level: Level, key: str) -> str | None:
+    value = level.table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BadInput(level.origin, f"{key} is no text", "put it in quotes")
+    return value
+
+
+def texts_of(level: Level, key: str) -> list[str]:
+    value: Any = level.table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadInput(level.origin, f"{key} is no list of texts", f'write it as {key} = ["…"]')
+    return list(value)
+
+
+def _base(url: str) -> str:
+    try:
+        return without_credentials(url).rstrip("/")
+    except ValueError:
+        return url
+
+
+def project_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def is_set(environ: Mapping[str, str], name: str) -> bool:
+    return environ.get(name, "").strip().lower() in _YES
+
+
+def number_of(environ: Mapping[str, str], name: str, least: float, most: float) -> float | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    try:
+        return min(max(float(text), least), most)
+    except ValueError:
+        raise BadInput(name, f"{text!r} is no number") from None
