@@ -40,8 +40,8 @@ def index_settings(
             seen.text(path)
     return read_settings(
         index_url=index_url, extra_index_urls=extra_index_urls, environ=os.environ, home=Path.home(), read=read,
-    )
         project=Path.cwd(),
+    )
 
 
 def open_index(

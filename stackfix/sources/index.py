@@ -285,6 +285,11 @@ class PackageIndex:
             raise fault
 
 
+def _with_bases(urls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each address, and the same without credentials."""
+    return tuple((url, without_credentials(url)) for url in urls)
+
+
 def _unpacked(answer: Response, limit: int) -> bytes | None:
     """The body as it was before it travelled; None where that cannot be had from it."""
     coding = answer.headers.get("content-encoding", "").strip().lower()
@@ -299,8 +304,3 @@ def _unpacked(answer: Response, limit: int) -> bytes | None:
 def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:
     return parse_page(kept.content, kept.content_type, project=name, index=base, url=kept.url,
                       packed=None if kept.stored is kept.content else kept.stored)
-def _with_bases(urls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Each address, and the same without credentials."""
-    return tuple((url, without_credentials(url)) for url in urls)
-
-

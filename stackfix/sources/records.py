@@ -52,7 +52,6 @@ class ReleaseAsset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPin:
     """One entry of [tool.uv.sources]: where a project comes from, and under which condition."""
 
@@ -103,6 +102,7 @@ class AskedBySettings:
     origin: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
     """Where to look, from options, then uv's and pip's settings, then pip's own default. First index wins."""
 
@@ -116,7 +116,6 @@ class IndexSettings:
     retries: int
     netrc: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  # (host, user, password)
     release_token: str | None = field(default=None, repr=False)  # for the release API alone
-
     pins: tuple[IndexPin, ...] = ()
     routes: tuple[Route, ...] = ()  # of projects that are pinned; all others are looked up on `indexes`
     policies: tuple[IndexPolicy, ...] = ()
@@ -124,6 +123,7 @@ class IndexSettings:
     uploaded_before: tuple[UploadLimit, ...] = ()   # the first that fits a file counts
     constraints: tuple[AskedBySettings, ...] = ()
     notes: tuple[str, ...] = ()     # settings that a user would expect to count and that do not, for the lock's notes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
