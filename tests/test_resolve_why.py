@@ -45,7 +45,16 @@ def test_the_combination_of_the_documentation() -> None:
     ({"torch": "99.1"}, None),
     ({"torch": "2.3", "flash-attn": "99.0"}, None),
     ({"torch": "2.3", "platform": "linux-aarch64", "gpu-arch": "sm_90", "cuda": "cpu"}, False),
-    ({"torch": "2.3", "platform": "win-64"}, False),
+    ({"torch": "2.3", "platform": "osx-64"}, False),
+    ({"torch": "2.3", "platform": "win-64"}, True),
+    ({"torch": "2.3", "platform": "win-64", "cuda": "12.1"}, True),             # on the torch index
+    ({"torch": "2.8", "platform": "win-64", "cuda": "12.1"}, False),
+    ({"torch": "2.8", "platform": "osx-arm64", "python": "3.13"}, True),
+    ({"torch": "2.8", "platform": "osx-arm64", "cuda": "12.8"}, False),
+    ({"torch": "2.8", "platform": "win-64", "torchvision": "0.23.0"}, True),
+    ({"torch": "2.10", "platform": "win-64", "cuda": "cpu", "xformers": "0.0.34"}, False),      # which is for CUDA
+    ({"torch": "2.10", "platform": "win-64", "cuda": "12.8", "xformers": "0.0.34"}, True),
+    ({"torch": "2.8", "platform": "win-64", "flash-attn": "2.8.3"}, False),
 ])
 def test_verdicts(pairs: dict[str, str], fits: bool | None) -> None:
     verdict = why(REAL, pairs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Drift, Matrix, TorchBuild
+from stackfix.platforms import LINUX
 from stackfix.resolve.records import Point, Verdict
 
 LibraryNeeds = Callable[[TorchBuild], Iterable[Point]]
@@ -100,7 +101,7 @@ def show_lines(matrix: Matrix, wanted: Mapping[str, str], needs: LibraryNeeds | 
 def table_row(matrix: Matrix, build: TorchBuild) -> tuple[str, ...]:
     """One build as cells."""
     entry = build_document(matrix, build)
-    abi = {True: "new", False: "old", None: "?"}[build.cxx11_abi]
+    abi = {True: "new", False: "old", None: "?" if build.platform in LINUX else "-"}[build.cxx11_abi]
     pythons = f"{build.pythons[0]}-{build.pythons[-1]}" if len(build.pythons) > 1 else "".join(build.pythons)
     cells = (
         build.version, build.cuda, build.index, build.platform, pythons, abi, build.cudnn, entry["nvjitlink"],

@@ -29,7 +29,8 @@ def flash_attn_points(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapp
         yield from _flash_attn_gpu(matrix, fitting[0], pairs)
         return
     known = [wheel for wheel in matrix.flash_attn_wheels if wanted(value, wheel.version)]
-    unread = build.cxx11_abi is None and build.cuda != query.CPU
+    there = any(wheel.platform == build.platform for wheel in known)
+    unread = there and build.cxx11_abi is None and build.cuda != query.CPU
     if not known or unread:
         text = "nobody read the C++ ABI of this build" if unread else f"the matrix has no row for flash-attn {value}"
         yield Point(about="flash-attn", holds=None, text=text, source="flash-attn in the matrix", confidence="certain")
