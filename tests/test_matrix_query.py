@@ -186,6 +186,15 @@ def test_driver_supports(driver: str, cuda: str, supported: bool | None) -> None
     assert query.driver_supports(MATRIX, driver, cuda) is supported
 
 
+def test_windows_has_floors_of_its_own() -> None:
+    assert query.driver_supports(MATRIX, "526.98", "12.8") is True
+    assert query.driver_supports(MATRIX, "526.98", "12.8", "win-64") is False
+    assert query.driver_supports(MATRIX, "591.0", "13.0", "win-64") is None
+    floor = query.driver_floor(MATRIX, "11.8", "win-64")
+    assert floor is not None
+    assert floor.floor == "452.39"
+
+
 def test_newest_cuda_of_a_driver_and_the_newest_whose_ptx_it_compiles() -> None:
     assert query.newest_cuda_for_driver(MATRIX, "535.54.03") == "12.9"
     assert query.jit_cuda_of_driver(MATRIX, "535.54.03") == "12.2"

@@ -16,11 +16,16 @@ def major_of(cuda: str) -> int:
     return int(cuda.partition(".")[0])
 
 
-def driver_floor(matrix: Matrix, cuda: str) -> DriverFamily | None:
-    """The driver family of a CUDA version; None for "cpu" and for a major without a row."""
+def driver_floor(matrix: Matrix, cuda: str, platform: str = "linux-64") -> DriverFamily | None:
+    """The driver family of a CUDA version, `floor` being the platform's; None for "cpu" and where no row states one."""
     if cuda == CPU:
         return None
-    return next((family for family in matrix.driver_families if family.cuda_major == major_of(cuda)), None)
+    family = next((family for family in matrix.driver_families if family.cuda_major == major_of(cuda)), None)
+    if family is None or not platform.startswith("win-"):
+        return family
+    return None if family.windows is None else DriverFamily(
+        cuda_major=family.cuda_major, floor=family.windows, windows=family.windows, source=family.source,
+        confidence=family.confidence)
 
 
 def driver_reaches(driver: str, floor: str) -> bool:
@@ -38,14 +43,14 @@ def rests_on_branch(driver: str, floor: str) -> bool:
     return "." not in driver and driver_reaches(driver, floor) and _numbers(driver) < _numbers(floor)
 
 
-def driver_supports(matrix: Matrix, driver: str, cuda: str) -> bool | None:
-    """Whether a Linux driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
+def driver_supports(matrix: Matrix, driver: str, cuda: str, platform: str = "linux-64") -> bool | None:
+    """Whether a driver runs programs of this CUDA, by minor-version compatibility; None: cannot tell.
 
     PTX of a newer minor than the driver's own needs a newer driver: see `jit_cuda_of_driver`.
     """
     if cuda == CPU:
         return True
-    family = driver_floor(matrix, cuda)
+    family = driver_floor(matrix, cuda, platform)
     return None if family is None else driver_reaches(driver, family.floor)
 
 

@@ -71,7 +71,8 @@ def component_package(name: str, toolkit: str) -> str:
 def _family(row: Row, origins: Origins, source: str, confidence: str) -> DriverFamily:
     source, confidence = origins.of(row, source, confidence)
     family = DriverFamily(
-        cuda_major=row.whole("major"), floor=row.text("floor", "number"), source=source, confidence=confidence
+        cuda_major=row.whole("major"), floor=row.text("floor", "number"), windows=row.optional("windows", "number"),
+        source=source, confidence=confidence,
     )
     row.done()
     return family

@@ -111,10 +111,11 @@ class FlashAttnWheel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFamily:
-    """Oldest Linux driver that runs a CUDA major (minor-version compatibility)."""
+    """Oldest driver that runs a CUDA major (minor-version compatibility)."""
 
     cuda_major: int
-    floor: str                      # "525.60.13"
+    floor: str                      # "525.60.13", of Linux
+    windows: str | None = None      # "527.41"; None where nobody states it
     source: str
     confidence: str
 

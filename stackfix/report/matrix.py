@@ -66,7 +66,7 @@ def show_document(matrix: Matrix, wanted: Mapping[str, str], needs: LibraryNeeds
 
 def build_document(matrix: Matrix, build: TorchBuild) -> dict[str, Any]:
     """One build with what the matrix says of its stack."""
-    floor = query.driver_floor(matrix, build.cuda)
+    floor = query.driver_floor(matrix, build.cuda, build.platform)
     return {
         "torch": build.version, "cuda": build.cuda, "index": build.index, "platform": build.platform,
         "pythons": list(build.pythons), "cxx11_abi": build.cxx11_abi, "gpu_archs": list(build.gpu_archs),

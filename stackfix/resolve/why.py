@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from stackfix.abi.records import Books
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, TorchBuild
+from stackfix.platforms import LINUX
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Point, Verdict
 from stackfix.resolve.stack import cuda_words
@@ -114,15 +115,16 @@ def _platform(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str,
 
 
 def _driver(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
-    family = query.driver_floor(matrix, build.cuda)
+    family = query.driver_floor(matrix, build.cuda, build.platform)
     if build.cuda == query.CPU:
         yield _of_build(build, "driver", holds=True, text="a CPU build needs no driver")
     elif family is None:
-        text = f"the matrix has no driver floor for {cuda_words(build.cuda)}"
+        where = "" if build.platform in LINUX else f" on {build.platform}"
+        text = f"the matrix has no driver floor for {cuda_words(build.cuda)}{where}"
         yield Point(about="driver", holds=None, text=text, source="driver families of the matrix", confidence="certain")
     else:
         text = f"{cuda_words(build.cuda)} needs driver {family.floor} or newer (minor-version compatibility)"
-        holds = query.driver_supports(matrix, value, build.cuda)
+        holds = query.driver_supports(matrix, value, build.cuda, build.platform)
         if query.rests_on_branch(value, family.floor):
             text += f"; {value} is taken as such a release of its branch"
         yield Point(about="driver", holds=holds, text=text, source=family.source, confidence=family.confidence)
