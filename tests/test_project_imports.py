@@ -45,7 +45,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # solves with resolve's own solver: a layout's pip part is one more closure
     "conda": frozenset({"abi.records", "matrix.records", "matrix.query", "sources.records", "sources.errors",
                         "resolve"}),
-    "write": frozenset({"matrix.records", "sources.records", "resolve.records", "conda.records"}),
+    "write": frozenset({"matrix.records", "sources.records", "resolve.records", "resolve.target", "conda.records"}),
     "report": frozenset({"matrix.records", "matrix.query", "sources.records", "request.values", "request.versions",
                          "resolve.records", "conda.records", "write.records", "abi.records", "abi.host",
                          "abi.fit_minors",

@@ -104,7 +104,7 @@ def test_other_machines_and_noise_before_the_answer() -> None:
               "markers": {"sys_platform": "darwin", "platform_machine": "arm64", "python_version": "3.12",
                           "implementation_name": "pypy"}}
     found = parse_answer(f"a greeting of sitecustomize\n{json.dumps(answer)}\n", "/x/bin/python")
-    assert (found.platform, found.implementation, found.python) == ("other-darwin-arm64", "pypy", "3.12")
+    assert (found.platform, found.implementation, found.python) == ("osx-arm64", "pypy", "3.12")
     assert found.externally_managed
     assert found.has_pip
     assert found.sites == ("/x/lib",)

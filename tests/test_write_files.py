@@ -40,9 +40,30 @@ def test_one_target() -> None:
 def test_several_targets() -> None:
     arm = replace(plain(), target=replace(HERE, platform="linux-aarch64"))
     assert paths(plain(), arm, formats=("requirements", "pylock")) == [
-        f"requirements-cp{TAG}-linux-64.txt", f"pylock.cp{TAG}-linux-64.toml",
-        f"requirements-cp{TAG}-linux-aarch64.txt", f"pylock.cp{TAG}-linux-aarch64.toml",
+        f"requirements-cp{TAG}-linux-64.txt", f"requirements-cp{TAG}-linux-aarch64.txt", "pylock.toml",
     ]
+
+
+def test_two_targets_that_no_marker_tells_apart_have_a_pylock_each() -> None:
+    cpu, arm = (replace(plain(), target=replace(HERE, **more)) for more in (
+        {"variant": "cpu"}, {"platform": "linux-aarch64", "variant": "cpu"}))
+    assert paths(plain(), cpu, formats=("requirements", "pylock")) == [
+        f"requirements-cp{TAG}-linux-64.txt", f"requirements-cp{TAG}-linux-64-cpu.txt", "pylock.toml",
+        "pylock.cpu.toml"]
+    assert paths(plain(), arm, formats=("pylock",)) == ["pylock.toml"]
+    assert paths(arm, plain(), cpu, formats=("pylock",), name="train") == ["pylock.train.toml", "pylock.train-cpu.toml"]
+    assert paths(cpu) == ["requirements.txt", "pylock.toml", "constraints.txt"]
+
+
+def test_the_second_step_of_one_target_follows_its_pylock() -> None:
+    cpu = replace(two_step(), target=replace(HERE, variant="cpu"))
+    files = {file.path: file.text for file in plan_files(
+        lock_of(plain(), cpu), formats=("pylock",), name=None, command=COMMAND)}
+    later = f"requirements-flash-attn-cp{TAG}-linux-64-cpu.txt"
+    assert set(files) == {"pylock.toml", "pylock.cpu.toml", later}
+    assert "# second step of: pylock.cpu.toml\n" in files[later]
+    assert f'second-step = "{later}"' in files["pylock.cpu.toml"]
+    assert "second-step" not in files["pylock.toml"]
 
 
 @pytest.mark.parametrize("lead", ["requirements", "pylock"])

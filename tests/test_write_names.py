@@ -19,6 +19,7 @@ from stackfix.write.names import (
 )
 
 TARGET = Target(python="3.11", platform="linux-64", glibc="2.28")
+CPU = Target(python="3.12", platform="win-64", glibc="2.28", variant="cpu")
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,9 @@ TARGET = Target(python="3.11", platform="linux-64", glibc="2.28")
         ("train", TARGET, ("requirements-train-cp311-linux-64.txt",
                            "requirements-flash-attn-train-cp311-linux-64.txt",
                            "pylock.train-cp311-linux-64.toml", "constraints-train-cp311-linux-64.txt")),
+        ("train", CPU, ("requirements-train-cp312-win-64-cpu.txt",
+                        "requirements-flash-attn-train-cp312-win-64-cpu.txt",
+                        "pylock.train-cp312-win-64-cpu.toml", "constraints-train-cp312-win-64-cpu.txt")),
     ],
 )
 def test_names(name: str | None, target: Target | None, names: tuple[str, ...]) -> None:
@@ -58,14 +62,14 @@ def test_names_of_environment_files() -> None:
     assert environment_name(suffix_of("train", TARGET)) == "environment-train-cp311-linux-64.yml"
 
 
-@pytest.mark.parametrize("name", ["train", "a", "GPU_2", "cp", "a-b", "cp311-new"])
+@pytest.mark.parametrize("name", ["train", "a", "GPU_2", "cp", "a-b", "cp311-new", "cpu", "train-cpu"])
 def test_a_name_that_can_be_part_of_file_names(name: str) -> None:
     check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a.b", "-a", "a-", "../x", "a\n", "ä", "x" * 65, "flash-attn",
                                   "flash-attn-2", "cp311-linux-64", "a-cp312-linux-aarch64", "cp311",
-                                  "a-cp312"])
+                                  "a-cp312", "cp311-win-64-cpu", "a-cp312-osx-arm64-cpu"])
 def test_a_name_that_cannot(name: str) -> None:
     with pytest.raises(BadInput, match="--name"):
         check_name(name)

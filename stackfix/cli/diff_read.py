@@ -11,12 +11,9 @@ from stackfix.cli.diff_held import conda_held, key_book, pip_held
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 
 if TYPE_CHECKING:
-    from stackfix.sync.records import Interpreter
     from stackfix.write.records import Entry, HeldTarget
 
 VERSION_PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*(?P<version>[A-Za-z0-9.!+_-]+)")
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
-PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 CONDA_SUFFIXES = (".yml", ".yaml", ".lock")
 
 
@@ -84,7 +81,7 @@ def read_requirements(path: Path) -> tuple[str, tuple[HeldTarget, ...]]:
         lock = parse_requirements_lock(text, path.name)
         python, platform = lock.target or (None, None)
         second = second_entries(path.with_name(lock.second_step), python, platform) if lock.second_step else ()
-        return "requirements", (HeldTarget(python=python, platform=platform,
+        return "requirements", (HeldTarget(python=python, platform=platform, variant=lock.variant,
                                            packages=tuple(pip_held((*lock.entries, *second)))),)
     entries: dict[str, Entry] = {}
     target = next((match for line in text.splitlines() if (match := HEADER_TARGET.fullmatch(line))), None)
@@ -101,7 +98,7 @@ def read_requirements(path: Path) -> tuple[str, tuple[HeldTarget, ...]]:
             raise BadInput(f"{path} line {number}", f"{entry.name} is pinned twice")
     return "constraints", (HeldTarget(
         python=f"3.{int(target['minor'])}" if target else None, platform=target["platform"] if target else None,
-        packages=tuple(pip_held(entries.values()))),)
+        variant=(target["variant"] or "") if target else None, packages=tuple(pip_held(entries.values()))),)
 
 
 def version_entry(name: str, version: str, line: int) -> Entry:
@@ -115,37 +112,27 @@ def version_entry(name: str, version: str, line: int) -> Entry:
 
 def read_pylock(path: Path) -> tuple[HeldTarget, ...]:
     """pylock.toml for each target that it is for, of those that are known here."""
+    from stackfix.platforms import PLATFORMS
     from stackfix.sync.lockfile import read_text
-    from stackfix.sync.pylock import parse_pylock
+    from stackfix.sync.pylock import pins_of, read_document
+    from stackfix.sync.targets import PYTHONS, stand_in
+    from stackfix.write.read import variant_of
     from stackfix.write.records import HeldTarget
 
-    text, found, refusal = read_text(path), list[HeldTarget](), None
-    for platform in MACHINES:
+    document, found, refusal = read_document(read_text(path), path.name), list[HeldTarget](), None
+    variant = variant_of(document) or None      # that it is the CPU's is said only where no marker tells it apart
+    for platform in PLATFORMS:
         for python in PYTHONS:
             try:
-                entries, second = parse_pylock(text, path.name, stand_in(python, platform))
+                entries, second = pins_of(document, path.name, stand_in(python, platform))
             except AnswerIsNo as error:
                 refusal = error
                 continue
             later = second_entries(path.with_name(second), python, platform) if second else ()
-            found.append(HeldTarget(python=python, platform=platform, packages=tuple(pip_held((*entries, *later)))))
+            found.append(HeldTarget(python=python, platform=platform, variant=variant,
+                                    packages=tuple(pip_held((*entries, *later)))))
     if not found:
         raise BadInput(str(path), f"is for no target known here ({refusal})")
-    if len({frozenset(one.packages) for one in found}) == 1 and len(found) > 1:     # it does not tell them apart
-        one = found[0]
-        return (HeldTarget(python=None, platform=None, packages=one.packages),)
+    if "environments" not in document and len(found) > 1 and len({frozenset(one.packages) for one in found}) == 1:
+        return (HeldTarget(python=None, platform=None, packages=found[0].packages),)    # it does not tell them apart
     return tuple(found)
-
-
-def stand_in(python: str, platform: str) -> Interpreter:
-    """An interpreter of the target, for markers."""
-    from stackfix.sync.records import Interpreter
-
-    machine = MACHINES[platform]
-    markers = {
-        "implementation_name": "cpython", "implementation_version": f"{python}.0", "os_name": "posix",
-        "platform_machine": machine, "platform_release": "", "platform_system": "Linux", "platform_version": "",
-        "python_full_version": f"{python}.0", "platform_python_implementation": "CPython", "python_version": python,
-        "sys_platform": "linux"}
-    return Interpreter(executable="", prefix="", python=python, implementation="cpython", platform=platform,
-                       externally_managed=False, has_pip=False, markers=tuple(sorted(markers.items())))

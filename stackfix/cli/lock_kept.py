@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
 
 from stackfix.cli.common import CommonOptions
+from stackfix.cli.lock_kept_targets import OfTargets, pins_of_targets
 from stackfix.cli.options import LockOptions
 from stackfix.errors import BadInput
 from stackfix.quick import dataclass
@@ -21,6 +22,7 @@ class Kept:
 
     pip: tuple[tuple[str, str], ...] = ()       # (name, version)
     conda: tuple[tuple[str, str], ...] = ()     # (address, name)
+    of_targets: OfTargets = ()                  # where two targets have two versions of one project
 
     def without(self, doubtful: Mapping[tuple[str, str], str | None]) -> Kept:
         """The same with other pins, or none, for these (manager, name)."""
@@ -29,7 +31,14 @@ class Kept:
         for (manager, name), pin in doubtful.items():
             if pin is not None:
                 (pip if manager == "pip" else conda).add((name, pin) if manager == "pip" else (pin, name))
-        return Kept(pip=tuple(sorted(pip)), conda=tuple(sorted(conda)))
+        names = {name for manager, name in doubtful if manager == "pip"}
+        return Kept(pip=tuple(sorted(pip)), conda=tuple(sorted(conda)), of_targets=left_out(self.of_targets, names))
+
+
+def left_out(of_targets: OfTargets, names: Collection[str]) -> OfTargets:
+    """The pins without these names."""
+    return tuple((python, place, tuple(pin for pin in pins if pin[0] not in names))
+                 for python, place, pins in of_targets)
 
 
 def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> Kept:
@@ -50,7 +59,8 @@ def kept_pins(options: LockOptions, directory: Path, common: CommonOptions) -> K
         if normalise(name) not in known:
             click.echo(f"note: --upgrade-package {name}: the existing lock does not pin it", err=True)
     return Kept(pip=tuple(pin for pin in kept.pip if pin[0] not in pip),
-                conda=tuple(pin for pin in kept.conda if pin[1] not in conda))
+                conda=tuple(pin for pin in kept.conda if pin[1] not in conda),
+                of_targets=left_out(kept.of_targets, pip))
 
 
 def existing_pins(options: LockOptions, directory: Path) -> Kept:
@@ -59,12 +69,13 @@ def existing_pins(options: LockOptions, directory: Path) -> Kept:
     from stackfix.write.read import read_kept_pins
 
     pip = read_kept_pins(directory, options.name)
+    of_targets = pins_of_targets(directory, options.name, pip)
     if not set(check_formats(options.formats)) & set(CONDA_FORMATS):
-        return Kept(pip=pip)
+        return Kept(pip=pip, of_targets=of_targets)
     from stackfix.write.conda_read import read_kept_conda
 
     conda, beside = read_kept_conda(directory, options.name)
-    return Kept(pip=pip or beside, conda=conda)
+    return Kept(pip=pip or beside, conda=conda, of_targets=of_targets)
 
 
 def packages_of(name: str, kept: Kept) -> set[str]:

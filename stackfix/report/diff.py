@@ -28,7 +28,7 @@ def diff_lines(
 def target_lines(one: TargetChanges, style: Style) -> Iterator[str]:
     """The changes of one target."""
     for what, before, after in (("Python", one.before.python, one.after.python),
-                                ("platform", one.before.platform, one.after.platform)):
+                                ("platform", one.before.place, one.after.place)):
         if before != after and before is not None and after is not None:
             yield style(f"~ {what} {before} -> {after}", "bold")
     for change in one.changes:
@@ -80,7 +80,7 @@ def diff_document(
 
 def target_document(one: HeldTarget) -> dict[str, Any]:
     """The target, and how many packages it has."""
-    return {"python": one.python, "platform": one.platform, "packages": len(one.packages)}
+    return {"python": one.python, "platform": one.platform, "variant": one.variant, "packages": len(one.packages)}
 
 
 def held_document(one: Held | None) -> dict[str, Any] | None:

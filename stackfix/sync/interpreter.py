@@ -12,8 +12,8 @@ from typing import Any
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.sync.records import Interpreter
+from stackfix.sync.targets import SUBDIRS
 
-SUBDIRS = {("linux", "x86_64"): "linux-64", ("linux", "aarch64"): "linux-aarch64"}
 SECONDS = 60
 # Runs in the other Python: standard library only, and no syntax that an old one lacks
 PROBE = """

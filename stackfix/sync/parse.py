@@ -27,7 +27,8 @@ HASH = re.compile(rf"--hash=sha256:(?P<digest>{SHA256.pattern})")
 BEFORE_OPTION = re.compile(r"\s+(?=--)")
 COMMENT = re.compile(r"(?:^|\s)#")
 HEADER_TARGET = re.compile(
-    r"# This file is locked by stackfix for cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
+    r"# This file is locked by stackfix for cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)"
+    r"(?:-(?P<variant>cpu))?")
 HEADER_NEXT = re.compile(rf"# second step: (?P<file>{SECOND_STEP.pattern})")
 HEADER_AFTER = re.compile(r"# second step of: \S+")
 
@@ -58,6 +59,7 @@ def parse_requirements_lock(text: str, name: str) -> RequirementsLock:
     step = first_match(HEADER_NEXT, header)
     return RequirementsLock(
         target=(f"3.{int(target['minor'])}", target["platform"]) if target else None,
+        variant=(target["variant"] or "") if target else None,
         second_step=step["file"] if step else None,
         is_second_step=first_match(HEADER_AFTER, header) is not None,
         entries=tuple(entries.values()),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from stackfix.errors import BadInput
+from stackfix.platforms import CPU
 from stackfix.sync.errors import LockDoesNotFit
 from stackfix.sync.parse import FILLED_IN, NAMED, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
 from stackfix.sync.records import Interpreter
+from stackfix.sync.targets import could_fit, told_environments
 from stackfix.write.records import Entry
 
 if sys.version_info >= (3, 11):
@@ -29,6 +32,11 @@ def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[
 
     Raises BadInput naming the file and the key, LockDoesNotFit where the lock is for other environments.
     """
+    return pins_of(read_document(text, name), name, interpreter)
+
+
+def read_document(text: str, name: str) -> dict[str, Any]:
+    """The parsed file. Raises BadInput where it is no lock of a version that is known here."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:       # TOMLDecodeError, or a number that int() refuses
@@ -36,6 +44,11 @@ def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[
     if not str(document.get("lock-version", "")).startswith("1."):
         raise BadInput(name, f"lock-version {document.get('lock-version')!r} is not 1.x",
                        "only pylock.toml of PEP 751 is read")
+    return document
+
+
+def pins_of(document: Mapping[str, Any], name: str, interpreter: Interpreter) -> tuple[tuple[Entry, ...], str | None]:
+    """The pins of a parsed file for `interpreter`, and its second step. Raises as parse_pylock does."""
     check_environment(document, name, interpreter)
     entries: dict[str, Entry] = {}
     for index, package in enumerate(expect(document.get("packages"), list, f"{name} packages")):
@@ -43,7 +56,7 @@ def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[
         entry = parse_package(expect(package, dict, where), where, interpreter)
         if entry is not None and entries.setdefault(entry.name, entry) is not entry:
             raise BadInput(where, f"{entry.name} is locked twice for this environment")
-    return tuple(entries.values()), second_step(document, name)
+    return tuple(entries.values()), second_step(document, name, interpreter)
 
 
 def check_environment(document: Mapping[str, Any], name: str, interpreter: Interpreter) -> None:
@@ -56,8 +69,11 @@ def check_environment(document: Mapping[str, Any], name: str, interpreter: Inter
     if markers is None:
         return
     texts = [expect(marker, str, f"{name} environments") for marker in expect(markers, list, f"{name} environments")]
-    if not any(marker_holds(text, f"{name} environments", interpreter) for text in texts):
-        raise LockDoesNotFit(lock=name, locked_for=" or ".join(texts), environment=environment)
+    def holds(text: str, other: Interpreter) -> bool:
+        return marker_holds(text, f"{name} environments", other)
+
+    if not any(holds(text, interpreter) for text in texts):
+        raise LockDoesNotFit(lock=name, locked_for=told_environments(texts, holds), environment=environment)
 
 
 def parse_package(package: Mapping[str, Any], where: str, interpreter: Interpreter) -> Entry | None:
@@ -81,10 +97,23 @@ def parse_package(package: Mapping[str, Any], where: str, interpreter: Interpret
     version = expect(package.get("version"), str, f"{where} version")
     if VERSION.fullmatch(version) is None:
         raise BadInput(f"{where} version", f"is not a version: {version[:60]!r}")
-    digests = tuple(sorted({sha256_of(file, place) for file, place in files_of(package, where)}))
+    digests = {(sha256_of(file, place), file_name_of(file)) for file, place in files_of(package, where)}
     if not digests:
         raise BadInput(where, "has no file", "lock again")
-    return Entry(name=project, version=version, url=None, sha256=digests)
+    # an entry has the files of all its targets
+    own = tuple(sorted({digest for digest, file in digests if could_fit(file, interpreter)}))
+    if not own:
+        raise BadInput(where, f"has no file for CPython {interpreter.python} on {interpreter.platform}",
+                       "lock for it, with --python and --platform")
+    return Entry(name=project, version=version, url=None, sha256=own)
+
+
+def file_name_of(file: Mapping[str, Any]) -> str:
+    """The file's name: stated, else the end of its address; "" where neither is text."""
+    name, url = file.get("name"), file.get("url")
+    if isinstance(name, str):
+        return name
+    return unquote(urlsplit(url).path.rpartition("/")[2]) if isinstance(url, str) and URL.fullmatch(url) else ""
 
 
 def files_of(package: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -114,14 +143,24 @@ def url_of(file: Mapping[str, Any], where: str) -> str:
     return url
 
 
-def second_step(document: Mapping[str, Any], name: str) -> str | None:
-    """What `[tool.stackfix]` names: a file beside this one, never one elsewhere."""
+def second_step(document: Mapping[str, Any], name: str, interpreter: Interpreter) -> str | None:
+    """What `[tool.stackfix]` names: a file beside this one, never one elsewhere; for one target, or for each."""
+    ours, key = own_table(document), "second-step"
+    file = ours.get(key)
+    if file is None and isinstance(each := ours.get("second-steps"), dict):
+        tag = f"cp{interpreter.python.replace('.', '')}-{interpreter.platform}"
+        file, key = next(((each[one], f"second-steps.{one}") for one in (tag, f"{tag}-{CPU}") if one in each),
+                         (None, key))
+    if file is not None and (not isinstance(file, str) or SECOND_STEP.fullmatch(file) is None):
+        raise BadInput(f"{name} tool.stackfix.{key}", f"is not the name of a second step: {str(file)[:80]!r}")
+    return file
+
+
+def own_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`[tool.stackfix]`; empty where there is none."""
     tool = document.get("tool", {})
     ours = tool.get("stackfix", {}) if isinstance(tool, dict) else {}
-    file = ours.get("second-step") if isinstance(ours, dict) else None
-    if file is not None and (not isinstance(file, str) or SECOND_STEP.fullmatch(file) is None):
-        raise BadInput(f"{name} tool.stackfix.second-step", f"is not the name of a second step: {str(file)[:80]!r}")
-    return file
+    return ours if isinstance(ours, dict) else {}
 
 
 def python_fits(requires: str, name: str, interpreter: Interpreter) -> bool:

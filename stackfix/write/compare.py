@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stackfix.write.read import read_text
 from stackfix.write.records import Difference, PlannedFile
-from stackfix.write.stale import stale_second_steps
+from stackfix.write.stale import stale_files
 
 __all__ = ["Difference", "compare"]
 
@@ -18,12 +18,12 @@ MOST_CELLS = 4_000_000          # found x expected lines that are still aligned;
 def compare(directory: Path, files: Iterable[PlannedFile]) -> tuple[Difference, ...]:
     """Each line that differs: pins, hashes, markers, URLs, `# via` notes, the target and the second step.
 
-    A second step that is no longer one is named too. The command in a file's header is not compared: another way to
-    ask the same is no difference.
+    A second step that is no longer one is named too, and a pylock that these take the place of. The command in a
+    file's header is not compared: another way to ask the same is no difference.
     """
     planned = tuple(files)
     stale = (Difference(path=name, line=number, found=line, expected=None)
-             for name, number, line in stale_second_steps(directory, planned))
+             for name, number, line in stale_files(directory, planned))
     return (*(difference for file in planned for difference in compare_file(directory, file)), *stale)
 
 

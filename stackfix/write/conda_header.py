@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from stackfix.conda.records import CondaTarget
 from stackfix.write.clean import comment_text
 from stackfix.write.names import tag_of
-from stackfix.write.requirements import FIRST_WORDS
+from stackfix.write.requirements import FIRST_WORDS, told_target
 
 
 def conda_header(
@@ -15,8 +15,7 @@ def conda_header(
 ) -> list[str]:
     """Comment lines: the targets, the command, where the records come from, what differs from the pip lock."""
     lines = ["#", f"# {FIRST_WORDS} {' '.join(tag_of(target.target) for target in targets)}"]
-    lines += [f"# (Python {target.target.python} on {target.target.platform}, glibc {target.target.glibc} or newer)"
-              for target in targets]
+    lines += [f"# ({told_target(target.target)})" for target in targets]
     lines += ["# by the following command:", "#", f"#    {comment_text(command)}", "#",
               "# install it:", f"#    {comment_text(use)}", "#"]
     notes = [*unique(note for target in targets for note in target_notes(target, several=len(targets) > 1))]

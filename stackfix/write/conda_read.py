@@ -13,7 +13,7 @@ from stackfix.write.requirements import FIRST_WORDS
 from stackfix.write.yaml_read import Source
 
 TAG = re.compile(r"cp3(?P<minor>\d{1,3})-(?P<platform>[a-z]+-[a-z0-9]+)")
-GLIBC = re.compile(r"# \(Python \S+ on \S+, glibc (?P<glibc>\d+\.\d+) or newer\)")
+GLIBC = re.compile(r"# \(Python \S+ on \S+,(?: the CPU build,)? glibc (?P<glibc>\d+\.\d+) or newer\)")
 SECOND_STEP = re.compile(r"# second step: (?P<name>requirements-flash-attn[A-Za-z0-9_-]*\.txt)")
 HINT = "write it again with `stackfix lock`, or with the tool that wrote it"
 Pairs = tuple[tuple[str, str], ...]

@@ -46,7 +46,8 @@ def pair_targets(
 def fits(one: HeldTarget, other: HeldTarget) -> bool:
     """Whether they can be the same target, as far as both say."""
     return all(mine is None or theirs is None or mine == theirs
-               for mine, theirs in ((one.python, other.python), (one.platform, other.platform)))
+               for mine, theirs in ((one.python, other.python), (one.platform, other.platform),
+                                    (one.variant, other.variant)))
 
 
 def select(
@@ -54,7 +55,7 @@ def select(
 ) -> tuple[HeldTarget, ...]:
     """The targets that are asked for. Raises BadInput where a file has none of them."""
     found = tuple(one for one in targets if (python is None or one.python in {None, python})
-                  and (platform is None or one.platform in {None, platform}))
+                  and (platform is None or one.platform is None or platform in {one.platform, one.place}))
     if targets and not found:
         options = [*([f"--python {python}"] if python else []), *([f"--platform {platform}"] if platform else [])]
         raise BadInput(" ".join(options), f"{name} has no such target",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from stackfix.errors import BadInput
-from stackfix.resolve.records import Lock, TargetLock
+from stackfix.resolve.records import Lock, Target, TargetLock
 from stackfix.write.conda_files import CONDA_FORMATS, plan_conda
 from stackfix.write.constraints import render_constraints
-from stackfix.write.foreign import refuse_foreign
+from stackfix.write.foreign import refuse_another, refuse_foreign
 from stackfix.write.names import (
     check_name,
     conda_lock_name,
     constraints_name,
     environment_name,
     explicit_name,
+    joined,
     pixi_name,
     pylock_name,
     requirements_name,
@@ -24,7 +25,7 @@ from stackfix.write.names import (
 from stackfix.write.records import PlannedFile
 from stackfix.write.replace import replace_files
 from stackfix.write.requirements import render_requirements, requirements_entries
-from stackfix.write.stale import stale_second_steps
+from stackfix.write.stale import stale_files
 
 PIP_FORMATS = ("requirements", "pylock", "constraints")
 FORMATS = (*PIP_FORMATS, *CONDA_FORMATS)
@@ -45,37 +46,59 @@ def check_formats(formats: tuple[str, ...]) -> tuple[str, ...]:
 def plan_files(
     lock: Lock, *, formats: tuple[str, ...], name: str | None, command: str,
 ) -> tuple[PlannedFile, ...]:
-    """The lockfiles of `lock` as text. With several targets each file name carries its target."""
+    """The lockfiles of `lock` as text. With several targets each file carries its target in its name, but pylock."""
     formats = check_formats(formats)
     check_name(name)
     several = len(lock.targets) > 1
-    files = tuple(
-        file
-        for target_lock in lock.targets
-        for file in plan_target(target_lock, formats, suffix_of(name, target_lock.target if several else None), command)
+    suffixes = {each.target: suffix_of(name, each.target if several else None) for each in lock.targets}
+    second_steps = {each.target: requirements_name(suffixes[each.target], step=2) for each in lock.targets
+                    if any(package.step > 1 for package in each.packages)}
+    pylocks = tuple(plan_pylocks(lock, name, second_steps)) if "pylock" in formats and lock.targets else ()
+    files = (
+        *(file for each in lock.targets if "requirements" in formats
+          for file in plan_requirements(each, suffixes[each.target], second_steps, command)),
+        *(file for file, _ in pylocks),
+        *plan_second_steps(lock, suffixes, second_steps, formats, command,
+                           {target: file.path for file, targets in pylocks for target in targets}),
+        *(PlannedFile(path=constraints_name(suffixes[each.target]), text=render_constraints(each, command=command))
+          for each in lock.targets if "constraints" in formats),
     )
     return (*files, *plan_conda(lock.conda, formats=formats, name=name, command=command,
                                 planned=(file.path for file in files)))
 
 
-def plan_target(lock: TargetLock, formats: tuple[str, ...], suffix: str, command: str) -> Iterator[PlannedFile]:
-    """The files of one target. The second step has its own file beside whichever lock leads to it."""
-    first, second = requirements_name(suffix), requirements_name(suffix, step=2)
-    later = requirements_entries(lock, step=2)
-    second_step = second if later else None
-    if "requirements" in formats:
-        entries = requirements_entries(lock)
-        yield PlannedFile(path=first, text=render_requirements(
-            entries, lock.target, command=command, second_step=second_step))
-    if "pylock" in formats:
-        from stackfix.write.pylock import render_pylock
+def plan_requirements(
+    lock: TargetLock, suffix: str, second_steps: Mapping[Target, str], command: str,
+) -> Iterator[PlannedFile]:
+    """The first step of one target."""
+    yield PlannedFile(path=requirements_name(suffix), text=render_requirements(
+        requirements_entries(lock), lock.target, command=command, second_step=second_steps.get(lock.target)))
 
-        yield PlannedFile(path=pylock_name(suffix), text=render_pylock(lock, second_step=second_step))
-    if later and ("requirements" in formats or "pylock" in formats):
-        after = first if "requirements" in formats else pylock_name(suffix)
-        yield PlannedFile(path=second, text=render_requirements(later, lock.target, command=command, after=after))
-    if "constraints" in formats:
-        yield PlannedFile(path=constraints_name(suffix), text=render_constraints(lock, command=command))
+
+def plan_pylocks(
+    lock: Lock, name: str | None, second_steps: Mapping[Target, str],
+) -> Iterator[tuple[PlannedFile, tuple[Target, ...]]]:
+    """Each pylock file with the targets it is for: one for all that a marker tells apart."""
+    from stackfix.write.pylock import pylock_groups, render_pylocks
+
+    for variant, locks in pylock_groups(lock.targets):
+        targets = tuple(each.target for each in locks)
+        later = {target: file for target, file in second_steps.items() if target in targets}
+        yield PlannedFile(path=pylock_name(joined(name, variant)), text=render_pylocks(
+            locks, second_steps=later, variant=variant)), targets
+
+
+def plan_second_steps(
+    lock: Lock, suffixes: Mapping[Target, str], second_steps: Mapping[Target, str], formats: tuple[str, ...],
+    command: str, pylocks: Mapping[Target, str],
+) -> Iterator[PlannedFile]:
+    """The second step's own file, beside whichever lock leads to it."""
+    for each in lock.targets:
+        target = each.target
+        after = requirements_name(suffixes[target]) if "requirements" in formats else pylocks.get(target)
+        if target in second_steps and after is not None:
+            yield PlannedFile(path=second_steps[target], text=render_requirements(
+                requirements_entries(each, step=2), target, command=command, after=after))
 
 
 def write_files(
@@ -84,14 +107,16 @@ def write_files(
 ) -> None:
     """Writes all files into `directory`, or none: on a failure what was there before is put back.
 
-    A second step that these files no longer have is removed, and what is `stale`. `inputs` are files the request was
-    read from; one of them is never overwritten, and a file that stackfix did not write only with `overwrite`. Raises
-    BadInput or Unreachable.
+    A second step that these files no longer have is removed, a pylock that they take the place of, and what is `stale`.
+    `inputs` are files the request was read from; one of them is never overwritten, and a file that stackfix did not
+    write, or that is another lock's, only with `overwrite`. Raises BadInput or Unreachable.
     """
     planned = tuple(files)
     contents: dict[str, bytes | None] = {file.path: file.text.encode() for file in planned}
-    contents |= dict.fromkeys((*(name for name, _, _ in stale_second_steps(directory, planned)), *stale))
+    contents |= dict.fromkeys((*(name for name, _, _ in stale_files(directory, planned)), *stale))
     refuse_places(directory, contents, inputs=inputs, overwrite=overwrite)
+    if not overwrite:
+        refuse_another(directory, planned)
     replace_files(directory, contents)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stackfix.errors import BadInput
-from stackfix.write.read import read_text
+from stackfix.write.read import read_text, variant_of
+from stackfix.write.records import PlannedFile
 from stackfix.write.requirements import FIRST_WORDS
 
 PROOF_KIND, HEAD = '"kind": "stackfix stack proof"', 200     # how a proof begins (prove/proof_text.py)
@@ -43,9 +44,35 @@ def header(text: str) -> list[str]:
 
 def pylock_is_ours(text: str) -> bool:
     """Whether `created-by` is stackfix."""
+    return parse_pylock(text).get("created-by") == "stackfix"
+
+
+def refuse_another(directory: Path, files: Iterable[PlannedFile]) -> None:
+    """Raises BadInput where a pylock is there of another lock: `pylock.cpu.toml` is of a variant, or of a name."""
+    for file in files:
+        if not file.path.endswith("cpu.toml"):
+            continue
+        path = directory / file.path
+        there, planned = read_pylock(path), parse_pylock(file.text)
+        if there and variant_of(there) != variant_of(planned):
+            holds = "the CPU build of the lock without that name" if variant_of(there) else "the lock of that name"
+            raise BadInput(str(path), f"holds {holds} and would be overwritten", HINT)
+
+
+def read_pylock(path: Path) -> dict[str, object]:
+    """The parsed file; empty where it is none, or cannot be read."""
+    try:
+        return parse_pylock(read_text(path)) if path.is_file() else {}
+    except BadInput:
+        return {}
+
+
+def parse_pylock(text: str) -> dict[str, object]:
+    """The parsed text; empty where it is no TOML."""
     from stackfix.write.toml import loads
 
     try:
-        return loads(text).get("created-by") == "stackfix"
+        return loads(text)
     except (ValueError, RecursionError):      # TOMLDecodeError, or a number that int() refuses
-        return False
+        return {}
+

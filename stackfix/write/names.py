@@ -9,7 +9,7 @@ from stackfix.resolve.records import Target
 
 SECOND_STEP = "flash-attn"
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
-TARGET = re.compile(r"(?:^|-)cp3\d+(?:-[a-z]+-[a-z0-9]+)?$")
+TARGET = re.compile(r"(?:^|-)cp3\d+(?:-[a-z]+-[a-z0-9]+(?:-cpu)?)?$")
 
 
 def check_name(name: str | None) -> None:
@@ -27,13 +27,18 @@ def check_name(name: str | None) -> None:
 
 
 def tag_of(target: Target) -> str:
-    """`cp311-linux-64`."""
-    return f"cp{target.python.replace('.', '')}-{target.platform}"
+    """`cp311-linux-64`; `cp311-linux-64-cpu` where the CPU build is asked for on this platform alone."""
+    return f"{python_tag(target)}-{target.place}"
 
 
 def suffix_of(name: str | None, target: Target | None) -> str:
     """What follows the base name: `` or `train` or `cp311-linux-64` or `train-cp311-linux-64`."""
-    return "-".join(part for part in (name, tag_of(target) if target else None) if part)
+    return joined(name, tag_of(target) if target else None)
+
+
+def joined(*parts: str | None) -> str:
+    """The parts that there are, with a dash between them."""
+    return "-".join(part for part in parts if part)
 
 
 def requirements_name(suffix: str, *, step: int = 1) -> str:
@@ -54,7 +59,7 @@ def constraints_name(suffix: str) -> str:
 
 def prefix_of(name: str | None, part: str | None) -> str:
     """What stands before the name of a conda file: `` or `train.` or `cp311.` or `train-cp311.`."""
-    words = "-".join(word for word in (name, part) if word)
+    words = joined(name, part)
     return f"{words}." if words else ""
 
 

@@ -1,66 +1,87 @@
-"""A target's lock as `pylock.toml` (PEP 751)."""
+"""The locks of one or several targets as `pylock.toml` (PEP 751)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tomli_w
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from stackfix.errors import BadInput
-from stackfix.resolve.records import LockedPackage, Target, TargetLock
+from stackfix.resolve.records import Target, TargetLock
 from stackfix.sources.records import IndexFile
 from stackfix.write.clean import locked_sha256, locked_url
-
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
+from stackfix.write.markers import environment_marker, minor_of, order_of, point_of
+from stackfix.write.names import tag_of
+from stackfix.write.shared import Shared, by_name, dependencies, shared_packages
 
 
 def render_pylock(lock: TargetLock, *, second_step: str | None = None) -> str:
-    """The file's text.
+    """The file of one target."""
+    return render_pylocks((lock,), second_steps={lock.target: second_step} if second_step else {})
+
+
+def render_pylocks(
+    locks: Sequence[TargetLock], *, second_steps: Mapping[Target, str], variant: str = "",
+) -> str:
+    """The file's text. No two of the targets may be the same to a marker.
 
     Left out: `index` (every file has its URL, no index is needed), `upload-time` (a lock holds no time) and the
     packages of the second step (an installer would build them in isolation); `[tool.stackfix]` names their file.
     """
-    packages = sorted((package for package in lock.packages if package.step == 1), key=lambda package: package.name)
-    names = frozenset(package.name for package in packages)
+    targets = sorted((lock.target for lock in locks), key=order_of)
+    packages = shared_packages(locks)
+    every = by_name(packages)
     document: dict[str, Any] = {
         "lock-version": "1.0",
-        "environments": [environment_marker(lock.target)],
-        "requires-python": f">={lock.target.python}",
+        "environments": [environment_marker(target) for target in targets],
+        "requires-python": f">={min((target.python for target in targets), key=minor_of)}",
         "created-by": "stackfix",
-        "packages": [package_table(package, names) for package in packages],
+        "packages": [package_table(package, every) for package in packages],
     }
-    if second_step:
-        document["tool"] = {"stackfix": {"second-step": second_step}}
+    own = dict(tool_keys(targets, second_steps, variant))
+    if own:
+        document["tool"] = {"stackfix": own}
     return tomli_w.dumps(document)
 
 
-def environment_marker(target: Target) -> str:
-    """The marker of the environments this lock is for. A marker has no word for glibc: the wheel tags say it."""
-    machine = MACHINES.get(target.platform)
-    if machine is None:
-        raise BadInput(f"--platform {target.platform}", "pylock.toml has no marker for it",
-                       f"known: {', '.join(MACHINES)}")
-    return (f"python_version == '{target.python}' and implementation_name == 'cpython'"
-            f" and sys_platform == 'linux' and platform_machine == '{machine}'")
+def tool_keys(targets: Sequence[Target], second_steps: Mapping[Target, str], variant: str) -> Iterator[tuple[str, Any]]:
+    """What only `stackfix` reads: the file that is installed afterwards, and which build no marker can tell."""
+    if variant:
+        yield "variant", variant
+    if len(targets) == 1 and second_steps:
+        yield "second-step", second_steps[targets[0]]
+    elif second_steps:
+        yield "second-steps", {tag_of(target): second_steps[target] for target in targets if target in second_steps}
 
 
-def package_table(package: LockedPackage, names: frozenset[str]) -> dict[str, Any]:
-    """One `[[packages]]`. `names`: what else is in the file, for a dependency must be."""
+def pylock_groups(locks: Sequence[TargetLock]) -> tuple[tuple[str, tuple[TargetLock, ...]], ...]:
+    """(variant, targets) of each file: one for all, or one a variant where no marker tells two targets apart."""
+    if len({point_of(lock.target) for lock in locks}) == len(locks):
+        return (("", tuple(locks)),)
+    variants = sorted({lock.target.variant for lock in locks})
+    return tuple((variant, tuple(lock for lock in locks if lock.target.variant == variant)) for variant in variants)
+
+
+def package_table(one: Shared, every: Mapping[str, tuple[Shared, ...]]) -> dict[str, Any]:
+    """One `[[packages]]`. `every`: all of the file, for a dependency must be there."""
+    package = one.package
     table: dict[str, Any] = {"name": package.name}
     if not package.direct:
         # A release asset's file name has a local version that its metadata lacks; installers refuse either with it
         table["version"] = package.version
+    if one.marker is not None:
+        table["marker"] = one.marker
     if package.requires_python and is_specifier(package.requires_python):
         table["requires-python"] = package.requires_python
-    dependencies = sorted((set(package.requires) & names) - {package.name})
-    if dependencies:
-        table["dependencies"] = [{"name": name} for name in dependencies]
+    needed = list(dependencies(one, every))
+    if needed:
+        table["dependencies"] = needed
     if package.direct:
         table["archive"] = without_name(file_table(package.files[0]))
         return table
-    wheels = sorted((file for file in package.files if file.is_wheel), key=lambda file: file.filename)
-    sdists = sorted((file for file in package.files if not file.is_wheel), key=lambda file: file.filename)
+    wheels = sorted((file for file in one.files if file.is_wheel), key=lambda file: file.filename)
+    sdists = sorted((file for file in one.files if not file.is_wheel), key=lambda file: file.filename)
     if sdists:
         table["sdist"] = file_table(sdists[0])
     if wheels:

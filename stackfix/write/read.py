@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stackfix.errors import BadInput
-from stackfix.write.names import check_name
+from stackfix.platforms import CPU
+from stackfix.write.names import check_name, joined
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 VERSION = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
 LARGEST = 32 * 1024 * 1024      # bytes; a lock of 400 packages has 2 MB
-TARGET_SUFFIX = r"(?:-cp3\d{1,3}-[a-z]+-[a-z0-9]+)?"
+APART = r"(?:cp3\d{1,3}-[a-z]+-[a-z0-9]+|cpu)"
+TARGET_SUFFIX = r"(?:-cp3\d{1,3}-[a-z]+-[a-z0-9]+(?:-cpu)?)?"
 PIN = re.compile(
     rf"(?P<name>{NAME})(?:\[[^\]]*\])?\s*"
     rf"(?:==\s*(?P<version>{VERSION})|@\s*(?P<url>[^\s;]+))\s*(?=$|[\\;#]|--)")
@@ -26,14 +28,35 @@ def read_kept_pins(directory: Path, name: str | None) -> tuple[tuple[str, str], 
     are passed over, since a file by hand may stand there. Raises BadInput for a file that cannot be read.
     """
     check_name(name)
-    suffix = f"-{re.escape(name)}" if name else ""
-    requirements = re.compile(rf"requirements(?:-flash-attn)?{suffix}{TARGET_SUFFIX}\.txt")
-    found = {pin for path in named(directory, requirements) for pin in requirements_pins(read_text(path))}
+    found = {pin for _, text in kept_requirements(directory, name) for pin in requirements_pins(text)}
     if not found:
-        middle = rf"\.{re.escape(name)}{TARGET_SUFFIX}" if name else rf"(?:\.{TARGET_SUFFIX.replace('-', '', 1)})?"
-        pylock = re.compile(rf"pylock{middle}\.toml")
-        found = {pin for path in named(directory, pylock) for pin in pylock_pins(read_toml(path))}
+        found = {pin for _, document in kept_pylocks(directory, name) for pin in pylock_pins(document)}
     return tuple(sorted(found))
+
+
+def kept_requirements(directory: Path, name: str | None) -> Iterator[tuple[Path, str]]:
+    """The existing requirements files of this name, of all targets and steps, with their text."""
+    suffix = f"-{re.escape(name)}" if name else ""
+    pattern = re.compile(rf"requirements(?:-flash-attn)?{suffix}{TARGET_SUFFIX}\.txt")
+    yield from ((path, read_text(path)) for path in named(directory, pattern))
+
+
+def kept_pylocks(directory: Path, name: str | None) -> Iterator[tuple[Path, dict[str, object]]]:
+    """The existing pylock files of this name, also of one variant alone, and those that earlier releases wrote."""
+    begin = rf"\.{re.escape(name)}(?:-{APART})?" if name else rf"(?:\.{APART})?"
+    for path in named(directory, re.compile(rf"pylock{begin}\.toml")):
+        document = read_toml(path)
+        of_the_cpu = path.name == f"pylock.{joined(name, CPU)}.toml"
+        # a lock may have the name `cpu`: the file of a variant says that it is one
+        if not of_the_cpu or variant_of(document):
+            yield path, document
+
+
+def variant_of(document: Mapping[str, object]) -> str:
+    """`cpu` of a pylock of the CPU builds of a lock alone, where no marker could say so; else ""."""
+    tool = document.get("tool")
+    ours = tool.get("stackfix") if isinstance(tool, dict) else None
+    return CPU if isinstance(ours, dict) and ours.get("variant") == CPU else ""
 
 
 def named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:

@@ -37,6 +37,7 @@ class RequirementsLock:
     second_step: str | None         # bare name of the file that must be installed after this one
     is_second_step: bool
     entries: tuple[Entry, ...]
+    variant: str | None = None      # "cpu": for the CPU build on that platform; None where the file does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +155,17 @@ class HeldTarget:
     python: str | None              # "3.11"
     platform: str | None            # "linux-64"
     packages: tuple[Held, ...]
+    variant: str | None = None      # "cpu" of linux-64-cpu, "" of linux-64
+
+    @property
+    def place(self) -> str | None:
+        """`linux-64`, `linux-64-cpu`; None where the platform is not known."""
+        return f"{self.platform}-{self.variant}" if self.platform and self.variant else self.platform
 
     @property
     def label(self) -> str:
         """`Python 3.11 on linux-64`."""
-        return f"Python {self.python or '?'} on {self.platform or 'this machine'}"
+        return f"Python {self.python or '?'} on {self.place or 'this machine'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

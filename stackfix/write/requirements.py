@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from stackfix.platforms import PLATFORMS
 from stackfix.resolve.records import LockedPackage, Target, TargetLock
 from stackfix.write.clean import comment_text, locked_sha256, locked_url
 from stackfix.write.names import tag_of
@@ -70,7 +71,7 @@ def header_lines(
     lines = [
         "#",
         f"# {FIRST_WORDS} {tag_of(target)}",
-        f"# (Python {target.python} on {target.platform}, glibc {target.glibc} or newer)",
+        f"# ({told_target(target)})",
         "# by the following command:",
         "#",
         f"#    {comment_text(command)}",
@@ -83,6 +84,15 @@ def header_lines(
         lines += [f"# second step of: {after}",
                   "# (built from source: install it after that file, with --no-build-isolation)", "#"]
     return lines
+
+
+def told_target(target: Target) -> str:
+    """`Python 3.11 on linux-64, glibc 2.28 or newer`: what it is for, and what its wheels need of the system."""
+    needs = {"Linux": f"glibc {target.glibc} or newer", "Darwin": f"macOS {target.macos} or newer"}
+    system = PLATFORMS[target.platform].system if target.platform in PLATFORMS else ""
+    words = (f"Python {target.python} on {target.platform}", "the CPU build" if target.variant else "",
+             needs.get(system, ""))
+    return ", ".join(word for word in words if word)
 
 
 def entry_lines(entry: Entry) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.markers import Environment
 from packaging.pylock import PackageArchive, PackageSdist, PackageWheel, Pylock
-from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 
 from tests.judges.lockfile import Entry
 
@@ -18,16 +18,19 @@ else:
     import tomli as tomllib
 
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
+SYSTEMS = {     # os_name, sys_platform, platform_system, platform_machine
+    "linux-64": ("posix", "linux", "Linux", "x86_64"), "linux-aarch64": ("posix", "linux", "Linux", "aarch64"),
+    "win-64": ("nt", "win32", "Windows", "AMD64"), "osx-arm64": ("posix", "darwin", "Darwin", "arm64"),
+}
 
 
 def complaints(pylock: Path, entries: tuple[Entry, ...], *, python: str, platform: str, glibc: str) -> list[str]:
     """What is wrong with the file for the target, compared with the pins of requirements.txt."""
     lock = Pylock.from_dict(tomllib.loads(pylock.read_text(encoding="utf-8")))
-    major, _, minor = python.partition(".")
-    tags = list(target_tags((int(major), int(minor)), MACHINES[platform], glibc))
+    tags = tags_of(python, platform, glibc)
     chosen = {}
     said = []
-    for package, file in lock.select(environment=target_environment(python, MACHINES[platform]), tags=tags):
+    for package, file in lock.select(environment=environment_of(python, platform), tags=tags):
         chosen[package.name] = package
         pins = [entry for entry in entries if entry.name == package.name]
         digest = file.hashes["sha256"] if isinstance(file, PackageWheel | PackageSdist | PackageArchive) else ""
@@ -43,12 +46,33 @@ def complaints(pylock: Path, entries: tuple[Entry, ...], *, python: str, platfor
 
 def target_environment(python: str, machine: str) -> Environment:
     """Marker values of CPython on Linux."""
+    return _environment(python, ("posix", "linux", "Linux", machine))
+
+
+def environment_of(python: str, platform: str) -> Environment:
+    """Marker values of CPython on the platform."""
+    return _environment(python, SYSTEMS[platform])
+
+
+def _environment(python: str, system: tuple[str, str, str, str]) -> Environment:
     return Environment(
-        implementation_name="cpython", implementation_version=f"{python}.0", os_name="posix",
-        platform_machine=machine, platform_release="", platform_system="Linux", platform_version="",
+        implementation_name="cpython", implementation_version=f"{python}.0", os_name=system[0],
+        platform_machine=system[3], platform_release="", platform_system=system[2], platform_version="",
         python_full_version=f"{python}.0", platform_python_implementation="CPython", python_version=python,
-        sys_platform="linux",
+        sys_platform=system[1],
     )
+
+
+def tags_of(python: str, platform: str, glibc: str = "2.28", macos: str = "14.0") -> list[Tag]:
+    """Tags of CPython on the platform, most specific first."""
+    major, _, minor = python.partition(".")
+    if platform in MACHINES:
+        return list(target_tags((int(major), int(minor)), MACHINES[platform], glibc))
+    newest, _, more = macos.partition(".")
+    platforms = ["win_amd64"] if platform == "win-64" else list(mac_platforms((int(newest), int(more)), "arm64"))
+    version = (int(major), int(minor))
+    return [*cpython_tags(version, platforms=platforms),
+            *compatible_tags(version, f"cp{major}{minor}", platforms)]
 
 
 def target_tags(python: tuple[int, int], machine: str, glibc: str) -> Iterator[Tag]:
