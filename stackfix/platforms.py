@@ -40,6 +40,11 @@ def split_place(place: str) -> tuple[str, str]:
     return (subdir, CPU) if dash and last == CPU and subdir in PLATFORMS else (place, "")
 
 
+def has_channels(place: str) -> bool:
+    """Whether a place has a conda side: on Linux, and not for the CPU on that platform alone."""
+    return place in LINUX
+
+
 def platform_of_wheel(filename: str) -> str | None:
     """The platform of a wheel by the end of its name; None for `any` and for machines that are not known here."""
     tag = filename.removesuffix(".whl").rpartition("-")[2]

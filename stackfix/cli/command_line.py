@@ -27,6 +27,7 @@ def request_arguments(request: StackRequest) -> list[str]:
     for platform in request.platforms if request.platforms != ("linux-64",) else ():
         add("--platform", platform)
     add("--glibc", request.glibc if request.glibc != StackRequest().glibc else None)
+    add("--macos", request.macos if request.macos != StackRequest().macos else None)
     add("--flash-attn", short_version(request.flash_attn))
     if request.no_flash_attn:
         arguments.append("--no-flash-attn")
@@ -68,6 +69,7 @@ def header_arguments(asked: LockOptions, request: StackRequest, name: str | None
     else:
         arguments = request_arguments(StackRequest(
             glibc=request.glibc if asked.glibc is not None else StackRequest().glibc,
+            macos=request.macos if asked.macos is not None else StackRequest().macos,
             exclude_newer=request.exclude_newer if asked.exclude_newer is not None else None,
             channels=asked.channels, layout=request.layout if asked.layout is not None else None,
         ))

@@ -59,8 +59,9 @@ def wheels_over(below: Laid, wheels: tuple[str, ...], *, root: Root, machine: Ma
 
 def must_fit(wheel: WheelOverlay, environment: Environment, machine: Machine) -> None:
     """Raises WheelDoesNotFit, where Python, platform and glibc of the environment are known; BadInput for its name."""
+    from stackfix.platforms import LINUX, PLATFORMS
     from stackfix.resolve.records import Target
-    from stackfix.resolve.target import MACHINES, TargetView
+    from stackfix.resolve.target import TargetView
 
     if not wheel.file_tags:
         raise BadInput(f"--wheel {wheel.wheel}", "its name is no wheel's, and installers refuse it",
@@ -68,9 +69,9 @@ def must_fit(wheel: WheelOverlay, environment: Environment, machine: Machine) ->
     python, glibc = environment.python, machine.glibc.version if machine.glibc else None
     if python is None or glibc is None or python.free_threaded or python.implementation != "cpython":
         return
-    by_machine = {architecture: platform for platform, architecture in MACHINES.items()}
+    by_machine = {PLATFORMS[platform].machine: platform for platform in LINUX}
     platform = python.platform or by_machine.get(machine.architecture or "")
-    if platform not in MACHINES:
+    if platform not in LINUX:
         return
     target = TargetView(Target(python=python.minor, platform=platform, glibc=glibc))
     has = f"CPython {python.version or python.minor} on {platform} with glibc {glibc}"

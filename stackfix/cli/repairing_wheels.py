@@ -20,8 +20,9 @@ from stackfix.errors import StackfixError
 from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import Install, InstallWheel
 from stackfix.plan.rules_conda import Program, WantedConda
+from stackfix.platforms import LINUX, PLATFORMS
 from stackfix.resolve.records import LockedPackage, ProjectPage, Target
-from stackfix.resolve.target import MACHINES, TargetView
+from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def target_of(view: View) -> TargetView | None:
     if python is None or glibc is None or glibc.version is None or python.free_threaded or \
             python.implementation != "cpython":
         return None
-    by_machine = {machine: platform for platform, machine in MACHINES.items()}
+    by_machine = {PLATFORMS[platform].machine: platform for platform in LINUX}
     platform = python.platform or by_machine.get(view.machine.architecture or "")
-    if platform not in MACHINES:
+    if platform not in LINUX:
         return None
     return TargetView(Target(python=python.minor, platform=platform, glibc=glibc.version))
 

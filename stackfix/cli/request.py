@@ -26,6 +26,7 @@ from stackfix.request.values import (
     check_glibc,
     check_gpu_arch,
     check_layout,
+    check_macos,
     check_python,
 )
 from stackfix.request.versions import torch_specifier, version_specifier
@@ -57,6 +58,7 @@ def read_request(options: LockOptions, *, kept: tuple[tuple[str, str], ...]) -> 
         default_python=f"{sys.version_info.major}.{sys.version_info.minor}",
         platforms=merged_platforms(options.platforms, environments) or StackRequest().platforms,
         glibc=check_glibc(options.glibc) if options.glibc is not None else StackRequest().glibc,
+        macos=check_macos(options.macos) if options.macos is not None else StackRequest().macos,
         flash_attn=version_specifier(options.flash_attn, "--flash-attn") if options.flash_attn is not None else None,
         no_flash_attn=options.no_flash_attn,
         requirements=(*typed_requirements(options), *from_files,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stackfix.cli.options import LockOptions
 from stackfix.errors import AnswerIsNo, BadInput
+from stackfix.platforms import split_place
 from stackfix.request.values import check_cuda, check_platform
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def read_environment(path: Path, options: LockOptions) -> EnvironmentInput:
     from stackfix.request.environment_yml import read_environment_yml
 
     directory = Path(options.matrix_directory) if options.matrix_directory is not None else None
-    platforms = tuple(check_platform(platform) for platform in options.platforms)
+    platforms = tuple(dict.fromkeys(split_place(check_platform(place))[0] for place in options.platforms))
     return read_environment_yml(path, os.environ, load_conda_names(directory), platforms)
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from stackfix.cli.common import CommonOptions
+from stackfix.cli.followed import follow_settings, with_settings_notes
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
+from stackfix.platforms import split_place
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
@@ -59,8 +61,10 @@ def decide_lock(
     kept_conda: tuple[tuple[str, str], ...] = (),
 ) -> Lock:
     """The lock of one request for these formats, with the real matrix, index, release source and channels."""
+    from stackfix.cli.wiring_conda import formats_that_hold, with_conda_notes
     from stackfix.sources.index import PackageIndex
 
+    wanted, formats = formats, formats_that_hold(formats, request.stack, asked=options.formats)
     directory = matrix_folder(options.matrix_directory)
     settings = index_settings(
         index_url=request.index.index_url if options.index_url is None else options.index_url,
@@ -80,7 +84,7 @@ def decide_lock(
 
         matrix = load_matrix(directory)
         if wheels:
-            index.prefetch_pages(expected_projects(request.stack, matrix))
+            index.prefetch_pages(expected_projects(asking, matrix))
             index.let_ask()
         # the index answers while the rest is imported
         from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
@@ -89,12 +93,12 @@ def decide_lock(
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
-            open_torch_index(options.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
+            open_torch_index(followed.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
             channels_can_be_left_out(asked=bool(options.formats)),
         ):
-            solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
+            solver = solver_for(formats, asking, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(
-                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
+                asking, matrix, index, releases, command=lambda asked: offered_command(asked, options),
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
     common.seen.answered(index.answers())
@@ -104,7 +108,8 @@ def decide_lock(
     if torch_wheels.asked:
         common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
-    return with_conda_notes(lock if wheels else replace(lock, targets=()))
+    lock = with_settings_notes(lock, followed)
+    return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
 
 
 def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
@@ -120,15 +125,6 @@ def note_torch_index(wheels: TorchIndex, common: CommonOptions) -> None:
     if wheels.away is not None:
         common.seen.cannot_be_kept("the torch index")
     common.seen.answered(wheels.answers())
-
-
-def with_conda_notes(lock: Lock) -> Lock:
-    """The lock with what is to be known of its conda side."""
-    if not lock.conda:
-        return lock
-    from stackfix.conda.notes import conda_notes
-
-    return replace(lock, notes=(*lock.notes, *conda_notes(lock.conda, beside=bool(lock.targets))))
 
 
 def matrix_folder(text: str | None) -> Path | None:
@@ -160,7 +156,8 @@ def expected_projects(request: StackRequest, matrix: Matrix) -> tuple[str, ...]:
 
     asked = (leading_name(requirement.text) for requirement in request.requirements)
     hinted = follow(dict(matrix.closures), ("torch", *(name for name in asked if name)))
-    needed = torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=request.platforms)
+    platforms = dict.fromkeys(platform for platform, variant in map(split_place, request.platforms) if not variant)
+    needed = torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=platforms)
     return tuple(dict.fromkeys((*hinted, *needed)))
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING
 import click
 
 from stackfix.cli.common import CommonOptions
-from stackfix.errors import Unreachable
+from stackfix.errors import BadInput, Unreachable
+from stackfix.platforms import LINUX, has_channels
 
 if TYPE_CHECKING:
     from stackfix.conda.partner import CondaSide
     from stackfix.matrix.records import Matrix
-    from stackfix.resolve.records import StackRequest
+    from stackfix.resolve.records import Lock, StackRequest
     from stackfix.resolve.solve import Solver
     from stackfix.sources.conda_channels import CondaChannels
 
@@ -94,6 +96,35 @@ def solver_for(
     return joint_solver(side) if set(formats) & set(PIP_FORMATS) else conda_solver(side)
 
 
+def formats_that_hold(formats: tuple[str, ...], request: StackRequest, *, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The formats without those of conda where no place has channels. Raises BadInput where nothing else was asked."""
+    from stackfix.write.files import PIP_FORMATS
+
+    if any(map(has_channels, request.platforms)):
+        return formats
+    of_conda = next((name for name in asked if name not in PIP_FORMATS), None)
+    if of_conda is not None:
+        raise BadInput(f"--format {of_conda}", f"no records of channels are for {' and '.join(request.platforms)}",
+                       f"a conda side is there for {', '.join(LINUX)}; write --format requirements --format pylock")
+    return tuple(name for name in formats if name in PIP_FORMATS)
+
+
+def with_conda_notes(lock: Lock, request: StackRequest, formats: tuple[str, ...]) -> Lock:
+    """The lock with what is to be known of its conda side, places that have none among it."""
+    from stackfix.write.files import PIP_FORMATS
+
+    notes: tuple[str, ...] = ()
+    if lock.conda:
+        from stackfix.conda.notes import conda_notes
+
+        notes = conda_notes(lock.conda, beside=bool(lock.targets))
+    without = [place for place in request.platforms if not has_channels(place)]
+    if without and set(formats) - set(PIP_FORMATS):
+        word = "it" if len(without) == 1 else "them"
+        notes += (f"no conda file has {' or '.join(without)}: stackfix has no records of channels for {word}",)
+    return replace(lock, notes=(*lock.notes, *notes)) if notes else lock
+
+
 def note_channels(channels: CondaChannels, common: CommonOptions) -> None:
     """Notes what the channels rest on: their settings, and the cache where nobody is asked.
 
@@ -115,7 +146,8 @@ def read_ahead(channels: CondaChannels, request: StackRequest) -> None:
 
     named = (leading_name(requirement.text) for requirement in request.requirements)
     names = dict.fromkeys((*ALWAYS, *(name for name in named if name)))
-    channels.prefetch(searched(channels), request.platforms[0], tuple(names))
+    platform = next(filter(has_channels, request.platforms))
+    channels.prefetch(searched(channels), platform, tuple(names))
 
 
 def conda_side(

@@ -17,6 +17,7 @@ from stackfix.conda.partner_solve import Around, Missed
 from stackfix.conda.records import LAYOUTS, CondaTarget
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import has_channels
 from stackfix.resolve.against import reasons_against
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -85,7 +86,7 @@ def _stacks(
     channels = side.solves(question.request).channels
     pythons: dict[tuple[Version, str], dict[str, set[str]]] = {}
     builds: dict[tuple[Version, str], dict[str, TorchBuild]] = {}
-    for platform in question.request.platforms:
+    for platform in filter(has_channels, question.request.platforms):
         for torch in (one for channel in searched(channels) for one in builds_of(channels, channel, platform)):
             build = as_torch_build(torch, evidence.matrix)
             key = Version(build.version), torch.cuda
@@ -123,7 +124,7 @@ def _try_stack(
         (python,) for python in (request.default_python, *others) if python in pythons]
     misses: list[Miss] = []
     for chosen in sets:
-        targets = [question.target(python, platform) for python in chosen for platform in request.platforms]
+        targets = [target for target in question.targets(chosen) if has_channels(target.place)]
         tried: list[Miss] = []
         for choice in flash_choices(flash, question, side, stack, targets):
             own: list[Miss] = []

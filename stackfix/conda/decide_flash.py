@@ -71,7 +71,7 @@ def _of_channels(question: Question, side: CondaSide, stack: Stack, targets: lis
 
 def _of_wheels(flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]) -> Iterator[str]:
     """Releases that have a prebuilt wheel for this torch on every target."""
-    builds = {target: stack.builds[target.platform] for target in targets}
+    builds = {target: stack.builds[target.place] for target in targets}
     specifiers = [ask.specifier for ask in question.flash_attn]
     kept = dict(question.request.kept).get(FLASH_ATTN)
     for plan in flash.plans(builds, specifiers, question.request.gpu_archs, kept):

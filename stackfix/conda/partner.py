@@ -17,6 +17,7 @@ from stackfix.conda.partner_reasons import Miss, Unlike, passed_over, reason_of,
 from stackfix.conda.partner_solve import Around, Found, Missed, Solves, try_plan
 from stackfix.conda.partner_target import conda_target
 from stackfix.conda.records import LAYOUTS, Channels, CondaTarget, VirtualPackage
+from stackfix.platforms import has_channels
 from stackfix.resolve.against import Reason
 from stackfix.resolve.assemble import target_lock
 from stackfix.resolve.evidence import Evidence
@@ -58,7 +59,7 @@ class CondaPartner:
 
     def against(self, question: Question, stack: Stack, targets: Sequence[Target]) -> Reason | None:
         """That no channel has the Python, or a build of this torch, where the layout needs one."""
-        asked = question.request.layout
+        asked, targets = question.request.layout, [target for target in targets if has_channels(target.place)]
         python = self._no_python(question, targets)
         if python is not None:
             return reason_of(question, [python])
@@ -69,7 +70,7 @@ class CondaPartner:
             return None
         channels = self._side.solves(question.request).channels
         for target in targets:
-            build = stack.builds[target.platform]
+            build = stack.builds[target.place]
             if not choices(channels, platform=target.platform, python=target.python, version=stack.text,
                            cuda=build.cuda):
                 return reason_of(question, [no_build(channels, asked or "native", target, build.cuda,
@@ -79,7 +80,7 @@ class CondaPartner:
     def absent(self, question: Question) -> Reason | None:
         """That a line for channels alone is met by no package of theirs."""
         channels = self._side.solves(question.request).channels
-        found = (absent(channels, question, platform) for platform in question.request.platforms)
+        found = (absent(channels, question, place) for place in question.request.platforms if has_channels(place))
         return next((reason_of(question, [one]) for one in found if one is not None), None)
 
     def _no_python(self, question: Question, targets: Sequence[Target]) -> Lacking | None:
@@ -110,7 +111,7 @@ class CondaPartner:
         self, solved: Solved, evidence: Evidence, flash: FlashAttn, layout: str
     ) -> tuple[CondaTarget, ...] | list[Miss]:
         held: list[CondaTarget] = []
-        for target in sorted(solved.closures):
+        for target in sorted(each for each in solved.closures if has_channels(each.place)):
             scene = self._scene(solved, evidence, target)
             around = Around(flash=flash, plan=solved.plan, closure=solved.closures[target])
             pip = target_lock(evidence, solved, target)
@@ -129,7 +130,7 @@ class CondaPartner:
             question=solved.question, evidence=evidence, names=self._side.names, target=target,
             channels=self._side.solves(solved.question.request).channels,
             flash_attn=version if version is not None or chosen is None else str(chosen.version),
-            cuda=solved.stack.builds[target.platform].cuda,
+            cuda=solved.stack.builds[target.place].cuda,
             pip_versions={name: one.version.public for name, one in solved.closures[target].chosen.items()},
         )
 

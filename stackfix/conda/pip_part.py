@@ -35,7 +35,7 @@ def pip_part(
     A search that found no end is a clash that nobody proved. Raises what the index raises.
     """
     version = parse_version(build.version) or UNCOMPARED
-    stack = Stack(version=version, text=build.version, builds={target.platform: build})
+    stack = Stack(version=version, text=build.version, builds={target.place: build})
     plain = closure_problem(evidence, question, stack, target, plan, flash)
     problem = beside(plain, {one.project: one for one in provided}, preferred)
     if preferred is not None:

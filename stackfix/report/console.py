@@ -36,7 +36,7 @@ def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
         steps = sum(package.step == 2 for package in target.packages)
         second = f", {steps} of them in a second step" if steps else ""
         yield (
-            f"  Python {target.target.python} on {target.target.platform}: "
+            f"  Python {target.target.python} on {target.target.place}: "
             f"{len(target.packages)} packages{second}"
         )
     for conda in lock.conda:

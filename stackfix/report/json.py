@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from stackfix.errors import StackfixError
+from stackfix.platforms import PLATFORMS
 from stackfix.report.redact import redacted
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def _target(target: Target, wheels: TargetLock | None, conda: CondaTarget | None
     entry: dict[str, Any] = {
         "python": target.python,
         "platform": target.platform,
-        "glibc": target.glibc,
+        **({"variant": target.variant} if target.variant else {}),
+        **newest_system(target),
+        **({"cuda": wheels.build.cuda} if wheels is not None else {}),
         "packages": [_package(package) for package in wheels.packages] if wheels is not None else [],
     }
     if conda is not None:
@@ -58,6 +61,12 @@ def _target(target: Target, wheels: TargetLock | None, conda: CondaTarget | None
         entry["packages"] += [*conda_packages(conda), *(beside if wheels is None else [])]
         entry["conda"] = conda_document(conda, beside)
     return entry
+
+
+def newest_system(target: Target) -> dict[str, str]:
+    """The newest system that wheels may need, by the name that it has on the target's platform."""
+    found = {"Linux": {"glibc": target.glibc}, "Darwin": {"macos": target.macos}}
+    return found.get(PLATFORMS[target.platform].system, {})
 
 
 def _package(package: LockedPackage) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stackfix.errors import BadInput
+from stackfix.platforms import PLATFORMS
 from stackfix.request.requirements_in import IndexOptions
 from stackfix.resolve.records import CondaLine, Requirement
-
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,8 @@ def held_requirements(requirement: Requirement, where: list[str], count: int) ->
     if len(where) == count:
         yield requirement
         return
-    machines = " or ".join(f"platform_machine == '{MACHINES.get(platform, platform)}'" for platform in where)
+    known = (PLATFORMS[platform].machine if platform in PLATFORMS else platform for platform in where)
+    machines = " or ".join(f"platform_machine == '{machine}'" for machine in known)
     head, semicolon, marker = requirement.text.partition(";")
     text = f"{head.rstrip()} ; ({marker.strip()}) and ({machines})" if semicolon else f"{head.rstrip()} ; {machines}"
     yield replace(requirement, text=text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stackfix.errors import BadInput
 from stackfix.matrix.records import CondaNames
+from stackfix.platforms import split_place
 from stackfix.request.environment_input import EnvironmentInput, Said, merged
 from stackfix.request.environment_line import (
     Dependency,
@@ -70,7 +71,7 @@ def read_environment_yml(
     if not has_selectors(text):
         found = replace(read_for(text, path, shown, environ, names), platforms=told)
         return replace(found, files=(real, *found.files))
-    wanted = platforms or tuple(one.value for one in told) or ("linux-64",)
+    wanted = platforms or tuple(dict.fromkeys(split_place(one.value)[0] for one in told)) or ("linux-64",)
     each = {one: read_for(for_platform(text, one, shown), path, shown, environ, names) for one in wanted}
     return replace(merged(each), platforms=told, files=(real, *next(iter(each.values())).files))
 

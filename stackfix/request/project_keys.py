@@ -16,6 +16,7 @@ from stackfix.request.values import (
     check_glibc,
     check_gpu_arch,
     check_layout,
+    check_macos,
     check_platform,
     check_python,
 )
@@ -59,6 +60,7 @@ KEYS: Mapping[str, Key] = {
     "python": Key(field="pythons", kind="texts", check=check_python),
     "platform": Key(field="platforms", kind="texts", check=check_platform),
     "glibc": Key(field="glibc", check=check_glibc),
+    "macos": Key(field="macos", check=check_macos),
     "flash-attn": Key(field="flash_attn", kind="text-or-off", check=version_specifier),
     "no-flash-attn": Key(field="no_flash_attn", kind="switch"),
     "with": Key(field="with_", kind="texts"),

@@ -14,6 +14,7 @@ class StackOptions:
     pythons: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     glibc: str | None = None
+    macos: str | None = None
     flash_attn: str | None = None
     no_flash_attn: bool = False
     with_: tuple[str, ...] = ()

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 
 from stackfix.errors import BadInput
+from stackfix.platforms import PLATFORMS, split_place
 
 LAYOUTS = ("native", "mixed", "wheels")
-PLATFORMS = ("linux-64", "linux-aarch64")
-UNKNOWN_PLATFORMS = ("win-64", "win-arm64", "osx-64", "osx-arm64", "linux-ppc64le", "linux-s390x", "linux-32")
+UNKNOWN_PLATFORMS = ("win-arm64", "win-32", "osx-64", "linux-ppc64le", "linux-s390x", "linux-armv7l", "linux-32")
+SPELLINGS = {       # what wheel tags, uname and other tools call a platform
+    "linux-64": ("linux", "linux-x86_64", "x86_64", "amd64", "manylinux", "linux-amd64", "x86_64-unknown-linux-gnu"),
+    "linux-aarch64": ("linux-arm64", "aarch64", "aarch64-unknown-linux-gnu"),
+    "win-64": ("windows", "win", "win32", "win_amd64", "win-amd64", "x86_64-pc-windows-msvc"),
+    "osx-arm64": ("macos", "osx", "darwin", "mac", "macos-arm64", "arm64", "darwin-arm64", "aarch64-apple-darwin"),
+}
+OLDEST_MACOS = 11                       # the first for Apple silicon
+MACOS_NAMES = {"big sur": "11.0", "monterey": "12.0", "ventura": "13.0", "sonoma": "14.0", "sequoia": "15.0",
+               "tahoe": "26.0"}
 
 
 def check_cuda(text: str, thing: str = "--cuda") -> str:
@@ -38,13 +47,19 @@ def check_python(text: str, thing: str = "--python") -> str:
 
 
 def check_platform(text: str, thing: str = "--platform") -> str:
-    """A conda subdir that the matrix has rows for."""
+    """A place: a conda subdir that torch has wheels for, or one with `-cpu` behind it."""
     value = text.strip()
-    if value in PLATFORMS:
+    platform, _ = split_place(value)
+    if platform in PLATFORMS:
         return value
-    known = f"known: {', '.join(PLATFORMS)}"
-    if value in UNKNOWN_PLATFORMS:
-        raise BadInput(f"{thing} {text}", "the matrix has no rows for this platform yet", known)
+    known = f"known: {', '.join(PLATFORMS)}, each with -cpu behind it for the CPU build there"
+    if value.removesuffix("-cpu") in UNKNOWN_PLATFORMS:
+        raise BadInput(f"{thing} {text}".rstrip(), "the matrix has no rows for this platform", known)
+    plain = value.lower().removesuffix("-cpu")
+    meant = next((name for name, others in SPELLINGS.items() if plain in (name, *others)), None)
+    if meant is not None:
+        variant = "-cpu" if value.lower().endswith("-cpu") else ""
+        known = f"write `{meant}{variant}`"
     raise BadInput(f"{thing} {text}".rstrip(), "is not a platform", known)
 
 
@@ -84,3 +99,20 @@ def check_glibc(text: str, thing: str = "--glibc") -> str:
     if re.fullmatch(r"2\.(?:[1-9]\d?)", value):
         return value
     raise BadInput(f"{thing} {text}".rstrip(), "is not a glibc version", "write it as `ldd --version` shows it: `2.28`")
+
+
+def check_macos(text: str, thing: str = "--macos") -> str:
+    """`14.0`; `14` is taken as that."""
+    value = text.strip()
+    match = re.fullmatch(r"([1-9]\d)(?:\.(0|[1-9]\d?))?", value, re.ASCII)
+    if match is not None and int(match[1]) >= OLDEST_MACOS:
+        return f"{match[1]}.{match[2] or 0}"
+    hint = "write it as `sw_vers` shows it, without the patch: `14.0`"
+    name = value.lower().removeprefix("macos").strip(" -_")
+    if name in MACOS_NAMES:
+        hint = f"write `{MACOS_NAMES[name]}`"
+    elif longer := re.fullmatch(r"([1-9]\d\.\d{1,2})(?:\.\d+)+", value, re.ASCII):
+        hint = f"write `{longer[1]}`"
+    elif re.fullmatch(r"10(?:\.\d{1,2})*", value, re.ASCII):
+        hint = f"Apple silicon begins with macOS {OLDEST_MACOS}: write `{OLDEST_MACOS}.0` or newer"
+    raise BadInput(f"{thing} {text}".rstrip(), "is not a version of macOS", hint)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.nightly_ask import names_day
-from stackfix.resolve.pep508 import admits, parse_version
+from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.places import asks_on, differing, has_cuda, is_met, places_of_cuda
 from stackfix.resolve.question import TORCH, Question, StackAsk
 from stackfix.resolve.records import Asked, Cause, Target
 from stackfix.resolve.stack import Stack, cuda_words, known_stacks, newest_first
@@ -39,38 +40,46 @@ def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
 
 def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:
     """What speaks against the stack whatever the Python, the cheapest to tell first."""
-    for ask in question.torch:
-        by_day = question.nightly is not None and stack.is_nightly and names_day(ask.specifier, stack.text)
-        if not by_day and not admits(ask.specifier, stack.labelled) and _holds_somewhere(evidence, question, ask):
-            yield Reason(kind="asked", asks=(ask.asked,), says=f"is not {ask.asked.value}", source=ask.place)
-    for platform in question.request.platforms:
-        build = stack.builds.get(platform)
+    places = question.request.platforms
+    yield from _torch_reasons(evidence, question, stack)
+    for place in places:
+        build = stack.builds.get(place)
         if build is None:
-            yield _no_build(evidence, question, stack, platform)
-            continue
-        yield from _cuda_reasons(evidence, question, build)
-        yield from _driver_reasons(evidence, question, build)
-        yield from _gpu_reasons(evidence, question, build)
-    if len({build.cuda for build in stack.builds.values()}) > 1:
-        says = "is built for " + " and ".join(f"{cuda_words(b.cuda)} on {b.platform}" for b in stack.builds.values())
-        rows = tuple(stack.builds.values())
-        yield Reason(kind="matrix", asks=question.ask("platform"), says=says, source=rows[0].source, rows=rows)
+            yield _no_build(evidence, question, stack, place)
+        elif place in places_of_cuda(question):
+            yield from _cuda_reasons(evidence, question, place, build)
+            yield from _driver_reasons(evidence, question, build)
+            yield from _gpu_reasons(evidence, question, build)
+    apart = differing(evidence, question, stack.builds)
+    if apart:
+        says = "is built for " + " and ".join(f"{cuda_words(build.cuda)} on {place}" for place, build in apart.items())
+        rows = tuple(apart.values())
+        asks = tuple(asked for place in apart for asked in question.platform_ask(place))
+        yield Reason(kind="matrix", asks=asks, says=says, source=rows[0].source, rows=rows)
 
 
-def _holds_somewhere(evidence: Evidence, question: Question, ask: StackAsk) -> bool:
-    """Whether a limit on torch is asked on any target; its marker may leave all of them out."""
-    pythons = question.request.pythons or (question.request.default_python,)
-    targets = (question.target(python, platform) for python in pythons for platform in question.request.platforms)
-    return any(ask.holds_for(evidence.view(target)) for target in targets)
+def _torch_reasons(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:
+    """What is asked of torch and is not met by the release: each once, on the first place where it is not."""
+    places = question.request.platforms
+    told: set[StackAsk] = set()
+    for place in places:
+        for ask in asks_on(evidence, question, place):
+            if ask not in told and not is_met(stack, place, ask, places):
+                told.add(ask)
+                yield Reason(kind="asked", asks=(ask.asked,), says=f"is not {ask.asked.value}", source=ask.place)
 
 
-def _no_build(evidence: Evidence, question: Question, stack: Stack, platform: str) -> Reason:
+def _no_build(evidence: Evidence, question: Question, stack: Stack, place: str) -> Reason:
+    asks, (platform, variant) = question.platform_ask(place), split_place(place)
     if stack.is_nightly:
         from stackfix.resolve.nightly_reasons import absent_reason
 
-        return absent_reason(evidence, question, stack.text, platform)
-    asks = question.platform_ask(platform)
+        return absent_reason(evidence, question, stack.text, place)
     elsewhere = tuple(b for b in evidence.matrix.torch if b.version == stack.text and b.platform == platform)
+    if elsewhere and variant:
+        names = ", ".join(sorted({cuda_words(build.cuda) for build in elsewhere}))
+        says = f"has no CPU build for {platform} (it has {names})"
+        return Reason(kind="matrix", asks=asks, says=says, source=elsewhere[0].source, rows=elsewhere)
     if elsewhere:
         names = ", ".join(sorted({cuda_words(build.cuda) for build in elsewhere}))
         says = f"is for {platform} ({names}) only on the torch index, {NOT_READ}"
@@ -80,28 +89,31 @@ def _no_build(evidence: Evidence, question: Question, stack: Stack, platform: st
     return Reason(kind="matrix", asks=(), says="is on the index, but the matrix has no row for it", source=ROWS)
 
 
-def _cuda_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> Iterator[Reason]:
+def _cuda_reasons(evidence: Evidence, question: Question, place: str, build: TorchBuild) -> Iterator[Reason]:
     asked = question.request.cuda
     if asked is None:
         wants_gpu = (*question.ask("driver"), *question.ask("gpu-arch"))
         if build.cuda == query.CPU and wants_gpu:
-            yield Reason(kind="matrix", asks=wants_gpu[:1], says=_cpu_only(build), source=build.source, rows=(build,))
+            asks = (*wants_gpu[:1], *question.platform_ask(place))
+            yield Reason(kind="matrix", asks=asks, says=_cpu_only(place, build), source=build.source, rows=(build,))
         return
     if query.cuda_matches(asked, build.cuda):
         return
     cpu_only = build.cuda == query.CPU
-    says = _cpu_only(build) if cpu_only else f"is built for {cuda_words(build.cuda)} {_where(build)}"
+    on = f" on {place}" if len(question.request.platforms) > 1 else ""
+    says = _cpu_only(place, build) if cpu_only else f"is built for {cuda_words(build.cuda)}{on} {_where(build)}"
     elsewhere = tuple(
         row for row in query.builds(evidence.matrix, platform=build.platform)
         if row.version == build.version and row.index != query.DEFAULT_INDEX and query.cuda_matches(asked, row.cuda)
     )
-    if elsewhere:
+    if split_place(place)[1]:
+        elsewhere = ()
+    elif elsewhere:
         says += f"; its build for {cuda_words(elsewhere[0].cuda)} is only on the torch index, {NOT_READ}"
     elif torch_path(build) is None and question.torch and evidence.torch_wheels is not None:
         says += _variants_there(evidence, build)
-    yield Reason(
-        kind="matrix", asks=question.ask("cuda"), says=says, source=build.source, rows=(build, *elsewhere),
-    )
+    asks = (*question.ask("cuda"), *question.platform_ask(place))
+    yield Reason(kind="matrix", asks=asks, says=says, source=build.source, rows=(build, *elsewhere))
 
 
 def _variants_there(evidence: Evidence, build: TorchBuild) -> str:
@@ -111,7 +123,11 @@ def _variants_there(evidence: Evidence, build: TorchBuild) -> str:
     return f"; the torch index has {', '.join(sorted(cudas))}" if cudas else ""
 
 
-def _cpu_only(build: TorchBuild) -> str:
+def _cpu_only(place: str, build: TorchBuild) -> str:
+    if split_place(place)[1]:
+        return f"is taken for the CPU on {place}, as that name asks"
+    if not has_cuda(place):
+        return f"has only a CPU build for {place}: nothing is built for CUDA there"
     return f"has only a CPU build for {build.platform} {_where(build)}"
 
 
@@ -184,7 +200,7 @@ def _ptx_reason(evidence: Evidence, question: Question, build: TorchBuild, asked
 
 def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: Target) -> Iterator[Reason]:
     """Why the index has no torch wheel for the target. The index decides; what the matrix says of it is told too."""
-    build = stack.builds[target.platform]
+    build = stack.builds[target.place]
     project = evidence.project_for(TORCH, target, build)
     if project.candidate(stack.version) is not None:
         if stack.is_nightly:

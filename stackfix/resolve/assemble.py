@@ -29,14 +29,14 @@ def assemble(evidence: Evidence, solved: Solved, notes: tuple[str, ...]) -> Lock
 def target_lock(evidence: Evidence, solved: Solved, target: Target) -> TargetLock:
     """The lock of one target."""
     return TargetLock(
-        target=target, build=solved.stack.builds[target.platform],
+        target=target, build=solved.stack.builds[target.place],
         packages=locked_packages(evidence, solved.question, target, solved.closures[target], solved.plan),
     )
 
 
 def summary(evidence: Evidence, solved: Solved) -> StackSummary:
     """What the stack is, in a line."""
-    builds = [solved.stack.builds[target.platform] for target in solved.targets]
+    builds = [solved.stack.builds[target.place] for target in solved.targets]
     build = next((build for build in builds if build.cuda != query.CPU), builds[0])
     chosen: dict[str, str] = {}
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
@@ -56,7 +56,7 @@ def summary(evidence: Evidence, solved: Solved) -> StackSummary:
         flash_attn=solved.plan.version if solved.plan is not None else chosen.get(FLASH_ATTN),
         driver_min=family.floor if family is not None else None,
         pythons=tuple(sorted({target.python for target in solved.targets}, key=_minor)),
-        platforms=tuple(sorted({target.platform for target in solved.targets})),
+        platforms=tuple(sorted({target.place for target in solved.targets})),
         nightly=nightly.day if (nightly := nightly_of(solved.stack.text)) is not None else None,
     )
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
+from stackfix.platforms import CPU, split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
+from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without
 from stackfix.resolve.records import Asked, Requirement, StackRequest
 
@@ -26,25 +28,16 @@ class Change:
 
 def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
     """Changes of `asked`, nearest first; leaving it out comes last."""
-    if asked.kind == "torch":
-        yield from _other_torch(matrix, request, asked)
-    elif asked.kind == "cuda":
-        yield from _other_cuda(matrix, request, asked)
-    elif asked.kind == "python":
-        yield from _other_python(matrix, request, asked)
-    elif asked.kind == "driver":
+    others = {"torch": _other_torch, "cuda": _other_cuda, "python": _other_python, "platform": _other_place,
+              "driver": _other_driver, "no-driver": _with_driver, "requirement": _other_requirement}
+    if asked.kind in {"driver", "gpu-arch"}:
         yield from _variants_that_run(matrix, request)
-        yield from _other_driver(matrix, request, asked)
-    elif asked.kind == "gpu-arch":
-        yield from _variants_that_run(matrix, request)
-    elif asked.kind == "no-driver":
-        yield from _with_driver(matrix, request, asked)
-    elif asked.kind == "flash-attn":
+    if asked.kind in others:
+        yield from others[asked.kind](matrix, request, asked)
+    if asked.kind == "flash-attn":
         yield Change(request=request.with_(flash_attn=None), text="", settle="flash-attn")
         left_out = request.with_(flash_attn=None, no_flash_attn=True)
         yield Change(request=left_out, text="--no-flash-attn in place of --flash-attn")
-    elif asked.kind == "requirement":
-        yield from _other_requirement(matrix, request, asked)
     if asked.kind not in {"flash-attn", "torch", "cuda", "no-driver"}:
         yield Change(request=without(request, asked), text=f"without {option(asked)}")
 
@@ -111,6 +104,23 @@ def _other_python(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterat
         if python not in request.pythons:
             pythons = tuple(python if one == asked.value else one for one in request.pythons)
             yield Change(request=request.with_(pythons=pythons), text=_in_place(asked, python))
+
+
+def _other_place(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
+    """The CPU build there, or the one that the others have; without a CUDA, one that all places may have."""
+    platform, variant = split_place(asked.value)
+    other = platform if variant else f"{platform}-{CPU}"
+    if other not in request.platforms:
+        places = tuple(other if place == asked.value else place for place in request.platforms)
+        yield Change(request=request.with_(platforms=places), text=_in_place(asked, other))
+    if request.cuda is None and len(request.platforms) > 1:
+        own = _first_minor(request.torch) if request.torch is not None else None
+        rows = [build for build in query.builds(matrix) if own in (None, query.minor_of(build.version))]
+        held = [{build.cuda for build in rows if build.platform == place}
+                for place in request.platforms if follows_cuda(place)]
+        common = set.intersection(*held) if held else set()
+        for cuda in sorted(common - {query.CPU}, key=_numbers, reverse=True):
+            yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: builds on the torch index")
 
 
 def _variants_that_run(matrix: Matrix, request: StackRequest) -> Iterator[Change]:

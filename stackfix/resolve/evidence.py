@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.nightly import is_nightly_path
+from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
@@ -27,9 +28,9 @@ from stackfix.resolve.torch_family import (
     falls_back,
     torch_path,
 )
-from stackfix.resolve.uploaded import exclusion_limit
+from stackfix.resolve.uploaded import exclusion_limit, limit_for, refuse_without_times
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
-from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.records import CoreMetadata, IndexFile, UploadLimit
 
 if TYPE_CHECKING:
     from stackfix.resolve.stack import Stack
@@ -51,6 +52,7 @@ class Evidence:
         self.exclusive = exclusive_pairs(matrix)
         self._exclude_newer = exclude_newer
         self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
+        self.upload_limits: tuple[UploadLimit, ...] = ()
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
@@ -108,6 +110,7 @@ class Evidence:
         return self._limits[key]
 
     def _share(self, other: Evidence) -> None:
+        self.upload_limits = other.upload_limits
         self.missing, self.unbuilt = other.missing, other.unbuilt
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
 
@@ -134,12 +137,20 @@ class Evidence:
                 self._pages[name] = EmptyPage(name)
         return self._pages[name]
 
+    def refuse_without_times(self, name: str) -> None:
+        """Raises NoUploadTimes where the project's files have to be old enough, and its index says of none how old."""
+        if self._newest is not None or self.upload_limits:
+            newest = limit_for(self.page(name), self.upload_limits, self._newest)
+            if newest is not None:
+                refuse_without_times(self.page(name), newest)
+
     def project(self, name: str, target: Target) -> Project:
         """The project as the target sees it."""
         key = (name, target)
         found = self._projects.get(key)
         if found is None:       # setdefault: the prefetch asks from other threads, and candidates compare by identity
-            made = Project(self.page(name), self.view(target), self._newest)
+            page = self.page(name)
+            made = Project(page, self.view(target), limit_for(page, self.upload_limits, self._newest))
             found = self._projects.setdefault(key, made)
         return found
 
@@ -181,8 +192,8 @@ class Evidence:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""
         return self.metadata_of(candidate.files[0])
 
-    def metadata_of(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild:
-        """Metadata of one file, read once."""
+    def metadata_of(self, file: IndexFile, python: str | None = None) -> CoreMetadata | SdistNeedsBuild:
+        """Metadata of one file, read once; of an sdist that needs a build and may have one, for a Python minor."""
         if file.url not in self._metadata:
             self._metadata[file.url] = self._read(file)
         return self._metadata[file.url]
@@ -210,10 +221,10 @@ class Evidence:
     def sibling(self, file: IndexFile) -> IndexFile | None:
         """The default index's wheel of the same release, for the same Python and machine where it has one."""
         tags = file.filename.removesuffix(".whl").split("-")[-3:]
-        machine = "aarch64" if tags[2].endswith("aarch64") else "x86_64"
+        platform = platform_of_wheel(file.filename)
         wheels = [each for each in self.page(file.project).files(file.version.partition("+")[0]) if each.is_wheel]
         return max(wheels, key=lambda each: (
-            each.filename.endswith(f"{machine}.whl"), f"-{tags[0]}-{tags[1]}-" in each.filename,
+            platform_of_wheel(each.filename) == platform, f"-{tags[0]}-{tags[1]}-" in each.filename,
         ), default=None)
 
 

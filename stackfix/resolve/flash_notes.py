@@ -78,7 +78,7 @@ def _why_not(flash: FlashAttn) -> str:
 
 def words(target: Target) -> str:
     """`Python 3.11 on linux-64`."""
-    return f"Python {target.python} on {target.platform}"
+    return f"Python {target.python} on {target.place}"
 
 
 def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
@@ -86,7 +86,7 @@ def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
     places = " and ".join(words(target) for target in targets)
     stack, archs = solved.stack, solved.question.request.gpu_archs
     torch = f"torch {stack.text} ({cuda_words(stack.cuda)})"
-    build = stack.builds[targets[0].platform]
+    build = stack.builds[targets[0].place]
     wheels = query.flash_attn_wheels_for(evidence.matrix, build, targets[0].python, targets[0].platform)
     lacking = lacking_archs(evidence.matrix, wheels, archs)
     if lacking:
@@ -129,7 +129,7 @@ def _stacks_with_wheel(evidence: Evidence, solved: Solved, target: Target) -> It
     own = query.minor_of(solved.stack.text)
     here = minors.index(own) if own in minors else 0
     own_wheels = query.flash_attn_wheels_for(
-        matrix, solved.stack.builds[target.platform], target.python, target.platform)
+        matrix, solved.stack.builds[target.place], target.python, target.platform)
     for order, build in enumerate(builds):
         if not _runs_torch(build, archs):
             continue

@@ -23,7 +23,7 @@ def flash_plans(
     """What may be done about flash-attn, best first; None leaves it out. Empty where it is asked for and none fits."""
     if question.request.no_flash_attn or any(line.name == FLASH_ATTN for line in question.lines):
         return [None]
-    builds = {target: stack.builds[target.platform] for target in targets}
+    builds = {target: stack.builds[target.place] for target in targets}
     specifiers = [ask.specifier for ask in question.flash_attn]
     kept = dict(question.request.kept).get(FLASH_ATTN)
     plans: list[FlashPlan | None] = [*flash.plans(builds, specifiers, question.request.gpu_archs, kept)]
@@ -41,11 +41,11 @@ def no_wheel_reason(
     """Why the flash-attn that was asked for cannot be had with this torch."""
     asks = [ask.asked for ask in question.flash_attn]
     asks += [asked for target in targets for asked in question.python_ask(target.python)]
-    places = " and ".join(f"Python {target.python} on {target.platform}" for target in targets)
+    places = " and ".join(f"Python {target.python} on {target.place}" for target in targets)
     wanted = " ".join(ask.asked.value for ask in question.flash_attn if ask.line is None) or " and ".join(
         str(ask.specifier) for ask in question.flash_attn
     )
-    build = stack.builds[targets[0].platform]
+    build = stack.builds[targets[0].place]
     abi = "" if build.cxx11_abi is None else f", {'new' if build.cxx11_abi else 'old'} C++ ABI"
     stack_words = f"{{torch}} ({cuda_words(stack.cuda)}{abi}), {places}"
     lacking = tuple(dict.fromkeys(arch for target in targets for arch in _lacking(evidence, question, stack, target)))
@@ -81,7 +81,7 @@ def _asked_for(question: Question, version: str) -> bool:
 
 def _lacking(evidence: Evidence, question: Question, stack: Stack, target: Target) -> tuple[str, ...]:
     """GPUs for which no wheel that was asked for, and that fits otherwise, has code."""
-    build = stack.builds[target.platform]
+    build = stack.builds[target.place]
     wheels = [
         wheel for wheel in query.flash_attn_wheels_for(evidence.matrix, build, target.python, target.platform)
         if _asked_for(question, wheel.version)

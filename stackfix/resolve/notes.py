@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from stackfix.abi.records import JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import DriverFamily, Rule
+from stackfix.platforms import PLATFORMS
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
-from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes
+from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes, words
 from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
+from stackfix.resolve.place_notes import place_notes
 from stackfix.resolve.problem import Problem
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
@@ -23,6 +25,11 @@ from stackfix.resolve.torch_family import companion_row
 from stackfix.resolve.torch_notes import torch_index_notes
 from stackfix.sources.errors import SdistNeedsBuild
 
+OLDEST_TAKEN: dict[str, Callable[[Target], tuple[str, str, str, str]]] = {      # option, name, value, tag of wheels
+    "Linux": lambda target: (
+        "--glibc", "glibc", target.glibc, rf"manylinux_(\d+)_(\d+)_{PLATFORMS[target.platform].wheel}"),
+    "Darwin": lambda target: ("--macos", "macOS", target.macos, r"macosx_(\d+)_(\d+)_(?:arm64|universal2)"),
+}
 _LIBRARY_MAJOR = re.compile(r"nvidia-[a-z-]+-cu(\d\d)")
 
 
@@ -50,13 +57,10 @@ def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
             f"Python {', '.join(sorted(pythons))} was chosen: this stack cannot be had for Python"
             f" {request.default_python}"
         )
-    for platform, build in stack.builds.items():
-        if build.cuda == query.CPU and request.cuda is None and build.index == query.DEFAULT_INDEX:
-            cuda = None if evidence.torch_wheels is None else query.newest_variant(evidence.matrix, build)
-            there = f"; with --cuda {cuda} it comes from the torch index" if cuda is not None else ""
-            yield f"the wheel of torch {stack.text} for {platform} on the default index is a CPU build{there}"
+    yield from place_notes(evidence, solved)
+    for build in dict.fromkeys(stack.builds.values()):
         if build.confidence == "low":
-            yield f"the build of torch {stack.text} for {platform} is known with low confidence ({build.source})"
+            yield f"the build of torch {stack.text} for {build.platform} is known with low confidence ({build.source})"
 
 
 def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
@@ -121,18 +125,21 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
 
 def _sdist_note(evidence: Evidence, candidate: Candidate, target: Target) -> str:
     """That installing builds the package, and which glibc would spare it."""
-    machine = "x86_64" if target.platform == "linux-64" else "aarch64"
-    taken = tuple(int(part) for part in target.glibc.split("."))
+    oldest = OLDEST_TAKEN.get(PLATFORMS[target.platform].system)
+    if oldest is None:
+        return f"{candidate.label} is locked as an sdist, which installing it builds: no wheel is for {words(target)}"
+    flag, name, value, tag = oldest(target)
+    taken = tuple(int(part) for part in value.split("."))
     newer = sorted(
-        glibc
-        for file in evidence.index.page(candidate.name).files(candidate.text)
-        for major, minor in re.findall(rf"manylinux_(\d+)_(\d+)_{machine}", file.filename)
-        if (glibc := (int(major), int(minor))) > taken
+        version
+        for file in evidence.page(candidate.name).files(candidate.text)
+        for major, minor in re.findall(tag, file.filename)
+        if (version := (int(major), int(minor))) > taken
     )
-    hint = f"; with --glibc {newer[0][0]}.{newer[0][1]} it has wheels" if newer else ""
+    hint = f"; with {flag} {newer[0][0]}.{newer[0][1]} it has wheels" if newer else ""
     return (
-        f"{candidate.label} is locked as an sdist, which installing it builds: it has no wheel for Python"
-        f" {target.python} on {target.platform} with glibc {target.glibc}{hint}"
+        f"{candidate.label} is locked as an sdist, which installing it builds: it has no wheel for"
+        f" {words(target)} with {name} {value}{hint}"
     )
 
 

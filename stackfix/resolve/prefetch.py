@@ -67,10 +67,9 @@ class Prefetch:
     def _walks_of(self, stack: Stack) -> list[_Walk]:
         """The expected closure of each target."""
         request = self._question.request
-        targets = [self._question.target(python, platform) for python in request.pythons or (request.default_python,)
-                   for platform in request.platforms]
+        targets = self._question.targets(request.pythons or (request.default_python,))
         return [_Walk(self._evidence, self._question, stack, target) for target in targets
-                if target.platform in stack.builds]
+                if target.place in stack.builds]
 
     def _take(self, picked: list[tuple[_Walk, IndexFile]]) -> None:
         """Asks for the metadata of files, and goes on from those whose metadata came before."""
@@ -122,7 +121,7 @@ class _Walk:
 
     def __init__(self, evidence: Evidence, question: Question, stack: Stack, target: Target) -> None:
         self._evidence, self._target = evidence, target
-        self._build: TorchBuild = stack.builds[target.platform]
+        self._build: TorchBuild = stack.builds[target.place]
         self._fixed = {TORCH: stack.version}
         self._preferred = preferred_versions(evidence, question, self._build)
         self.needs: dict[str, list[Need]] = {}

@@ -6,7 +6,7 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement
@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from stackfix.errors import BadInput
 from stackfix.nightly import Nightly
+from stackfix.platforms import PLATFORMS, split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.needs import FromUser, Need
 from stackfix.resolve.nightly_ask import kept_of_kind, nightly_asked, option_specifier
@@ -24,7 +25,6 @@ from stackfix.resolve.records import Asked, CondaLine, Requirement, StackRequest
 from stackfix.resolve.target import TargetView
 
 TORCH, FLASH_ATTN = "torch", "flash-attn"
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 STACK_LEVEL = frozenset({TORCH, FLASH_ATTN})
 _DEFAULTS = StackRequest()
 PLACES = {"no-driver": "CONDA_OVERRIDE_CUDA="}      # of what no option says
@@ -89,13 +89,13 @@ class Question:
         """The ask for this Python, if it was asked for."""
         return tuple(asked for asked in self.ask("python") if asked.value == python)
 
-    def platform_ask(self, platform: str) -> tuple[Asked, ...]:
-        """The ask for this platform, if it was asked for."""
-        return tuple(asked for asked in self.ask("platform") if asked.value == platform)
+    def platform_ask(self, place: str) -> tuple[Asked, ...]:
+        """The ask for this place, if it was asked for."""
+        return tuple(asked for asked in self.ask("platform") if asked.value == place)
 
     def file_asks(self) -> tuple[Asked, ...]:
-        """What was asked that leaves files out for every target: glibc, upload date."""
-        return (*self.ask("glibc"), *self.ask("exclude-newer"))
+        """What was asked that leaves files out for every target: glibc, macOS, upload date."""
+        return (*self.ask("glibc"), *self.ask("macos"), *self.ask("exclude-newer"))
 
     def allowed_hashes(self, view: TargetView) -> dict[str, frozenset[str]]:
         """The only sha256 that the user's lines allow, by project, where a line states any."""
@@ -107,9 +107,15 @@ class Question:
                 allowed[name] = allowed.get(name, hashes) & hashes
         return allowed
 
-    def target(self, python: str, platform: str) -> Target:
-        """The target of one Python and platform."""
-        return Target(python=python, platform=platform, glibc=self.request.glibc)
+    def target(self, python: str, place: str) -> Target:
+        """The target of one Python and place."""
+        platform, variant = split_place(place)
+        return Target(python=python, platform=platform, glibc=self.request.glibc, macos=self.request.macos,
+                      variant=variant)
+
+    def targets(self, pythons: Iterable[str]) -> list[Target]:
+        """The targets of these Pythons on all places, in the order asked."""
+        return [self.target(python, place) for python in pythons for place in self.request.platforms]
 
 
 def parse_request(request: StackRequest) -> Question:
@@ -169,8 +175,8 @@ def conda_line_ask(line: CondaLine) -> Asked:
 
 def _limits(line: CondaLine) -> Iterator[UserLine]:
     """What the line means to pip: a bound on what brings the same library, if anything brings it."""
-    machine = MACHINES.get(line.platform or "")
-    marker = f" ; platform_machine == '{machine}'" if machine else ""
+    platform = PLATFORMS.get(line.platform or "")
+    marker = f" ; platform_machine == '{platform.machine}'" if platform else ""
     for text in line.limits:
         parsed = parse_requirement(text)
         if parsed is not None and parsed.specifier:
@@ -223,6 +229,7 @@ def _option_asks(request: StackRequest) -> Iterator[Asked]:
         "python": request.pythons,
         "platform": request.platforms if request.platforms != _DEFAULTS.platforms else (),
         "glibc": (request.glibc,) if request.glibc != _DEFAULTS.glibc else (),
+        "macos": (request.macos,) if request.macos != _DEFAULTS.macos else (),
         "flash-attn": (request.flash_attn,),
         "no-flash-attn": ("",) if request.no_flash_attn else (),
         "driver": (request.driver,),

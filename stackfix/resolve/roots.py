@@ -30,7 +30,7 @@ def closure_problem(
     evidence: Evidence, question: Question, stack: Stack, target: Target, plan: FlashPlan | None, flash: FlashAttn
 ) -> Problem:
     """The closure problem of one target."""
-    build = stack.builds[target.platform]
+    build = stack.builds[target.place]
     view = evidence.view(target)
     roots = [torch_need(stack, build)]
     limits: dict[str, tuple[Need, ...]] = {}

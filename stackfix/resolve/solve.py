@@ -121,7 +121,7 @@ def _try_stack(
     """The stack solved, with the first Python and flash-attn that let it."""
     last: Refusal | None = None
     for pythons in pythons_to_try(evidence, question, stack):
-        targets = [question.target(python, platform) for python in pythons for platform in question.request.platforms]
+        targets = question.targets(pythons)
         reason = partner.against(question, stack, targets) if partner is not None else None
         found: Solved | Refusal = Refusal(stack=stack, reasons=(reason,)) if reason is not None else _try_targets(
             evidence, flash, question, stack, targets)
@@ -190,7 +190,7 @@ def with_hashes(solved: Solved, flash: FlashAttn) -> Solved | None:
     if plan is None or all(wheel.sha256 is not None and wheel.asset is None for wheel in plan.wheels.values()):
         return solved
     builds = solved.stack.builds
-    wheels = {target: flash.with_hash(wheel, builds[target.platform]) for target, wheel in plan.wheels.items()}
+    wheels = {target: flash.with_hash(wheel, builds[target.place]) for target, wheel in plan.wheels.items()}
     known = {target: wheel for target, wheel in wheels.items() if wheel is not None}
     if len(known) < len(wheels):
         return None

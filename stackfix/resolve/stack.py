@@ -13,9 +13,12 @@ from packaging.version import Version
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.nightly import nightly_of
+from stackfix.platforms import split_place
 from stackfix.quick import dataclass
+from stackfix.resolve.builds import choices_of
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.pep508 import admits, parse_version
+from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.places import is_labelled, is_met, labels_on, places_of_cuda
 from stackfix.resolve.question import TORCH, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.torch_family import torch_path
@@ -23,17 +26,19 @@ from stackfix.resolve.torch_family import torch_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """One torch release with a build on each platform, all of one CUDA. No builds: the matrix has no row."""
+    """One torch release with a build for each place. No builds: the matrix has no row.
+
+    The builds are of one CUDA, but for places that are for the CPU whatever the others are for.
+    """
 
     version: Version
     text: str
-    builds: Mapping[str, TorchBuild]
+    builds: Mapping[str, TorchBuild]        # by place: "linux-64", "linux-64-cpu"
 
-    @property
-    def labelled(self) -> Version:
-        """The version as a wheel of the torch index has it: 2.3.1+cu118."""
-        paths = [path for build in self.builds.values() if (path := torch_path(build)) is not None]
-        path = next((path for path in paths if not path.endswith("/cpu")), next(iter(paths), None))
+    def labelled(self, place: str) -> Version:
+        """The version as a wheel for the place has it: 2.3.1+cu118 on the torch index, 2.3.1 on the default one."""
+        build = self.builds.get(place)
+        path = torch_path(build) if build is not None else None
         return self.version if path is None else Version(f"{self.version}+{path.rpartition('/')[2]}")
 
     @property
@@ -42,7 +47,8 @@ class Stack:
 
     @property
     def cuda(self) -> str:
-        return next(iter(self.builds.values())).cuda
+        """The CUDA of all builds that are no CPU builds; the CPU where all are."""
+        return next((build.cuda for build in self.builds.values() if build.cuda != query.CPU), query.CPU)
 
 
 def stacks(evidence: Evidence, question: Question) -> list[Stack]:
@@ -65,7 +71,11 @@ def newest_first(question: Question, found: Iterable[Stack]) -> list[Stack]:
 
 def known_stacks(evidence: Evidence, question: Question) -> list[Stack]:
     """The releases of the matrix, each with its builds of the default index, and others that were asked for."""
-    platforms = question.request.platforms
+    platforms = {split_place(place)[0] for place in question.request.platforms}
+    rows: dict[str, list[TorchBuild]] = {}
+    for build in evidence.matrix.torch:
+        if build.platform in platforms:
+            rows.setdefault(build.version, []).append(build)
     found: list[Stack] = []
     if question.nightly is not None:
         from stackfix.resolve.nightly_stack import nightly_stacks  # few locks ask for one
@@ -73,43 +83,22 @@ def known_stacks(evidence: Evidence, question: Question) -> list[Stack]:
         found.extend(nightly_stacks(evidence, question))
     for text in query.torch_releases(evidence.matrix):
         parsed = parse_version(text)
-        rows = [b for b in evidence.matrix.torch if b.version == text and b.platform in platforms]
         if parsed is not None:
-            usual = {build.platform: build for build in rows if build.index == query.DEFAULT_INDEX}
-            chosen = [usual, *_variants(question, rows, usual)] if evidence.torch_wheels is not None else [usual]
+            chosen = choices_of(evidence, question, rows.get(text, ()))
             stacks_of = [Stack(version=parsed, text=text, builds=builds) for builds in chosen]
-            found.extend([one for one in stacks_of if _is_asked(question, one)] or stacks_of[:1])
+            found.extend([one for one in stacks_of if _is_asked(evidence, question, one)] or stacks_of[:1])
     return found
 
 
-def _variants(
-    question: Question, rows: Iterable[TorchBuild], usual: Mapping[str, TorchBuild]
-) -> Iterator[dict[str, TorchBuild]]:
-    """Builds of one CUDA for all platforms, at least one of them of the torch index, the newest CUDA first."""
-    if question.request.cuda is None and not any("+" in str(ask.specifier) for ask in question.torch):
-        return                          # the default index has the variant that is meant where none is named
-    by_cuda: dict[str, dict[str, TorchBuild]] = {}
-    for build in rows:
-        by_cuda.setdefault(build.cuda, {}).setdefault(build.platform, build)
-    for cuda in sorted(by_cuda, key=lambda each: (_is_read(question, by_cuda[each]), _minor(each)), reverse=True):
-        builds = {platform: usual[platform] if platform in usual and usual[platform].cuda == cuda else build
-                  for platform, build in by_cuda[cuda].items()}
-        if set(builds) == set(question.request.platforms) and builds != dict(usual):
-            yield builds
-
-
-def _is_read(question: Question, builds: Mapping[str, TorchBuild]) -> bool:
-    """Whether it is known which GPUs the builds have code for, where that is asked: these go first."""
-    return not question.request.gpu_archs or all(build.gpu_archs for build in builds.values())
-
-
-def _is_asked(question: Question, stack: Stack) -> bool:
+def _is_asked(evidence: Evidence, question: Question, stack: Stack) -> bool:
     """Whether the CUDA of a stack is the one that was asked for, in the option or in torch's version."""
-    cuda = question.request.cuda
-    if cuda is not None and not all(query.cuda_matches(cuda, build.cuda) for build in stack.builds.values()):
+    cuda, places, counted = question.request.cuda, question.request.platforms, places_of_cuda(question)
+    if not stack.builds or (cuda is not None and not all(
+            query.cuda_matches(cuda, build.cuda) for place, build in stack.builds.items() if place in counted)):
         return False
-    return bool(stack.builds) and all(admits(ask.specifier, stack.labelled) for ask in question.torch
-                                      if "+" in str(ask.specifier))
+    if not any(map(is_labelled, question.torch)):
+        return True
+    return all(is_met(stack, place, ask, places) for place in places for ask in labels_on(evidence, question, place))
 
 
 def cuda_words(cuda: str) -> str:
@@ -119,7 +108,7 @@ def cuda_words(cuda: str) -> str:
 
 def has_torch(evidence: Evidence, stack: Stack, target: Target) -> bool:
     """Whether the index has a torch wheel for the target."""
-    build = stack.builds.get(target.platform)
+    build = stack.builds.get(target.place)
     project = evidence.project(TORCH, target) if build is None else evidence.project_for(TORCH, target, build)
     return project.candidate(stack.version) is not None
 
@@ -133,7 +122,7 @@ def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> Iter
     known = {python for build in evidence.matrix.torch for python in build.pythons}
     known.update(_pythons_on_index(evidence, stack))
     for python in (request.default_python, *sorted(known - {request.default_python}, key=_minor, reverse=True)):
-        if all(has_torch(evidence, stack, question.target(python, platform)) for platform in request.platforms):
+        if all(has_torch(evidence, stack, target) for target in question.targets((python,))):
             yield (python,)
 
 

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from itertools import chain
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
-from packaging.tags import compatible_tags, cpython_tags
+from packaging.tags import compatible_tags, cpython_tags, mac_platforms
 from packaging.version import InvalidVersion
 
 from stackfix.errors import BadInput
+from stackfix.platforms import PLATFORMS, Platform
 from stackfix.resolve.pep508 import needs_other_extra, parse_requirement, parse_specifier, parse_version
 from stackfix.resolve.records import Target
 
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 OLDEST_GLIBC = {"x86_64": 5, "aarch64": 17}         # PEP 600: manylinux starts here on each architecture
+OLDEST_MACOS = 11                                   # of Apple silicon
 LEGACY_MANYLINUX = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # PEP 600, legacy aliases
 _BUILD = re.compile(r"(\d+)(.*)")
 
@@ -31,8 +32,7 @@ class TargetView:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.machine = machine_of(target.platform)
-        self.environment = marker_environment(target, self.machine)
+        self.environment = marker_environment(target)
         self.python_full_version = self.environment["python_full_version"]
         self._ranks: dict[str, int] = {}
         self._triples: dict[str, int | None] = {}
@@ -56,7 +56,7 @@ class TargetView:
 
     def _best_rank(self, tags: str) -> int | None:
         if not self._ranks:     # late: many targets are only asked for their markers
-            self._ranks = {tag: rank for rank, tag in enumerate(supported_tags(self.target, self.machine))}
+            self._ranks = {tag: rank for rank, tag in enumerate(supported_tags(self.target))}
         interpreters, abis, platforms = (part.split(".") for part in tags.lower().split("-"))
         ranks = (
             self._ranks.get(f"{interpreter}-{abi}-{platform}")
@@ -105,13 +105,14 @@ def _split_tags(stem: str) -> tuple[str, str, str]:
     return parts[0], "-", "-".join(parts[1:])
 
 
-def machine_of(platform: str) -> str:
-    """`x86_64` for `linux-64`. Raises BadInput for a platform that is not known."""
+def platform_of(target: Target) -> Platform:
+    """The names of the target's platform. Raises BadInput for one that is not known."""
     try:
-        return MACHINES[platform]
+        return PLATFORMS[target.platform]
     except KeyError:
         raise BadInput(
-            f"--platform {platform}", "is not a platform that stackfix can lock for", f"known: {', '.join(MACHINES)}"
+            f"--platform {target.platform}", "is not a platform that stackfix can lock for",
+            f"known: {', '.join(PLATFORMS)}",
         ) from None
 
 
@@ -123,30 +124,48 @@ def python_minor(python: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def marker_environment(target: Target, machine: str) -> dict[str, str]:
+def marker_environment(target: Target) -> dict[str, str]:
     """PEP 508 environment of the target. A bare minor stands for its first patch release, as in uv.
 
     What only a running machine knows (kernel release) is empty: it steers no lock.
     """
-    full = f"{target.python}.0"
+    platform, full = platform_of(target), f"{target.python}.0"
     return {
         "implementation_name": "cpython",
         "implementation_version": full,
-        "os_name": "posix",
-        "platform_machine": machine,
+        "os_name": platform.os_name,
+        "platform_machine": platform.machine,
         "platform_python_implementation": "CPython",
         "platform_release": "",
-        "platform_system": "Linux",
+        "platform_system": platform.system,
         "platform_version": "",
         "python_full_version": full,
         "python_version": target.python,
-        "sys_platform": "linux",
+        "sys_platform": platform.sys_platform,
         "extra": "",
     }
 
 
-def platform_tags(glibc: str, machine: str) -> Iterator[str]:
+def platform_tags(target: Target) -> Iterator[str]:
     """Platform tags, most preferred first, in the order of packaging.tags on such a machine."""
+    platform = platform_of(target)
+    if platform.system == "Windows":
+        return iter((f"win_{platform.wheel}",))
+    if platform.system == "Darwin":
+        return mac_platforms(macos_version(target.macos), platform.wheel)
+    return linux_tags(target.glibc, platform.wheel)
+
+
+def macos_version(macos: str) -> tuple[int, int]:
+    """(14, 0) of "14.0". Raises BadInput for what is none that runs on Apple silicon."""
+    version = parse_version(macos)
+    if version is None or version.major < OLDEST_MACOS or version.base_version != macos or len(version.release) != 2:
+        raise BadInput(f"--macos {macos}", "is not a version of macOS for Apple silicon", "write it as 14.0")
+    return version.major, version.minor
+
+
+def linux_tags(glibc: str, machine: str) -> Iterator[str]:
+    """manylinux tags, each with its older alias, and the plain one."""
     version = parse_version(glibc)
     if version is None or version.major != 2 or len(version.release) < 2:
         raise BadInput(f"--glibc {glibc}", "is not a version of glibc 2", "write it as 2.28")
@@ -157,12 +176,12 @@ def platform_tags(glibc: str, machine: str) -> Iterator[str]:
     yield f"linux_{machine}"
 
 
-def supported_tags(target: Target, machine: str) -> Iterator[str]:
+def supported_tags(target: Target) -> Iterator[str]:
     """All wheel tags of the target as strings, most preferred first. Free-threaded builds are not among them."""
     python = python_minor(target.python)
     digits = f"{python[0]}{python[1]}"
     abi = f"cp{digits}m" if python < (3, 8) else f"cp{digits}"      # PEP 3149 flag, gone with Python 3.8
-    platforms = list(platform_tags(target.glibc, machine))
+    platforms = list(platform_tags(target))
     tags = chain(
         cpython_tags(python, abis=[abi], platforms=platforms),
         compatible_tags(python, interpreter=f"cp{digits}", platforms=platforms),

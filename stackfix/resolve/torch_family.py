@@ -17,6 +17,7 @@ from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import Companion, Matrix, TorchBuild, TorchIndexWheel
 from stackfix.nightly import is_nightly_path
+from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import parse_version
@@ -142,7 +143,7 @@ def companion_row(matrix: Matrix, candidate: Candidate, build: TorchBuild) -> Co
 
 def build_of(matrix: Matrix, file: IndexFile) -> TorchBuild | None:
     """The row of the build that a torch wheel of the torch index is."""
-    platform = "linux-aarch64" if file.filename.endswith("aarch64.whl") else "linux-64"
+    platform = platform_of_wheel(file.filename)
     version = parse_version(file.version)
     return next((
         build for build in query.builds(matrix, platform=platform, index=file.torch_path)
