@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from stackfix.cli.common import CommonOptions
-from stackfix.cli.followed import follow_settings, with_settings_notes
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
@@ -84,7 +83,7 @@ def decide_lock(
 
         matrix = load_matrix(directory)
         if wheels:
-            index.prefetch_pages(expected_projects(asking, matrix))
+            index.prefetch_pages(expected_projects(request.stack, matrix))
             index.let_ask()
         # the index answers while the rest is imported
         from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
@@ -93,12 +92,12 @@ def decide_lock(
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
-            open_torch_index(followed.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
+            open_torch_index(options.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
             channels_can_be_left_out(asked=bool(options.formats)),
         ):
-            solver = solver_for(formats, asking, matrix, directory, common, kept=kept_conda, until=until)
+            solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(
-                asking, matrix, index, releases, command=lambda asked: offered_command(asked, options),
+                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
     common.seen.answered(index.answers())
@@ -108,8 +107,7 @@ def decide_lock(
     if torch_wheels.asked:
         common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
-    lock = with_settings_notes(lock, followed)
-    return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
+    return with_conda_notes(lock if wheels else replace(lock, targets=()), request.stack, wanted)
 
 
 def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
