@@ -94,6 +94,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     """
     from stackfix.cli.lock_check import check_lock
     from stackfix.cli.lock_decide import Deciding
+    from stackfix.cli.lock_files_told import tell_stale
     from stackfix.cli.lock_kept import kept_pins
     from stackfix.cli.lock_proof import present_proof, proof_name, stale_proofs
     from stackfix.cli.request import read_request
@@ -118,6 +119,7 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     else:
         lock, files = deciding.decide(kept)
         stale = stale_proofs(directory, options, lock, common) if not options.prove else ()
+        tell_stale(directory, files, common)
         write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite, stale=stale)
     common.seen.text(directory / proof)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences,

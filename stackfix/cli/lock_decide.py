@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stackfix.cli.lock_files_told import with_pylock_note
 from stackfix.cli.lock_proof import open_proving
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Deciding:
         from stackfix.write.files import plan_files
 
         stack, proving = self.request.stack, self.proving
-        asking = stack.with_(kept=kept.pip)
+        asking = stack.with_(kept=kept.pip, kept_of_targets=kept.of_targets)
         lock = self._once(asking, kept) if proving is None else proving.decide(
             asking, lambda bounded: self._once(bounded, kept))
         decided = stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
@@ -48,5 +49,6 @@ class Deciding:
     def _once(self, stack: StackRequest, kept: Kept) -> Lock:
         from stackfix.cli.wiring import decide_lock
 
-        return decide_lock(replace(self.request, stack=stack), self.options, self.common, formats=self.formats,
+        lock = decide_lock(replace(self.request, stack=stack), self.options, self.common, formats=self.formats,
                            kept_conda=kept.conda)
+        return with_pylock_note(lock, self.formats, self.options.name)

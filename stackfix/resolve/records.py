@@ -73,6 +73,8 @@ class StackRequest:
     gpu_archs: tuple[str, ...] = ()
     exclude_newer: str | None = None  # ISO 8601
     kept: tuple[tuple[str, str], ...] = ()  # (name, version) pins of the existing lock, preferred while they fit
+    kept_of_targets: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = ()  # (python, place, the same), where
+    #                                             the existing lock pins one project at several versions
     layout: str | None = None       # of the conda side: "native", "mixed" or "wheels"; None: the first that holds
     channels: tuple[str, ...] = ()  # the only conda channels; empty: those of the settings, else the default ones
     conda_lines: tuple[CondaLine, ...] = ()     # what is asked of channels alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from packaging.version import Version
@@ -60,7 +60,7 @@ def closure_problem(
     return Problem(
         evidence=evidence, target=target, build=build, roots=tuple(roots), limits=limits, only=only,
         only_exclusions=why_not, only_requires=planned.requires, fixed=fixed,
-        preferred=preferred_versions(evidence, question, build), allowed=question.allowed_hashes(view),
+        preferred=preferred_versions(evidence, question, build, target), allowed=question.allowed_hashes(view),
         present=frozenset(need.name for need in roots),
     )
 
@@ -80,18 +80,19 @@ def torch_need(stack: Stack, build: TorchBuild) -> Need:
     )
 
 
-def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild) -> Mapping[str, tuple[Version, ...]]:
+def preferred_versions(
+    evidence: Evidence, question: Question, build: TorchBuild, target: Target | None = None,
+) -> Mapping[str, tuple[Version, ...]]:
     """Versions to try before the newest: the kept lock's, then those of torch's own toolkit release.
 
     A lock of another torch keeps nothing of torch's toolkit: its libraries would be a mixture of two releases.
     """
-    kept: dict[str, set[Version]] = {}
-    for name, text in question.request.kept:
-        version = parse_version(text)
-        if version is not None:
-            kept.setdefault(normalise(name), set()).add(version)
-    # Locks of several targets may pin one project at several versions: each target takes the newest that fits it.
-    found = {name: tuple(sorted(versions, reverse=True)) for name, versions in kept.items()}
+    # Locks of several targets may pin one project at several versions: each target keeps its own, or takes the newest
+    # of them that fits it.
+    own = {} if target is None else versions_of(pin for python, place, pins in question.request.kept_of_targets
+                                                if (python, place) == (target.python, target.place) for pin in pins)
+    found = {name: (*own.get(name, ()), *(version for version in versions if version not in own.get(name, ())))
+             for name, versions in versions_of(question.request.kept).items()}
     torch = parse_version(build.version)
     another = TORCH in found and torch not in found[TORCH]
     for name, text in query.preferred_versions(evidence.matrix, build).items():
@@ -99,6 +100,16 @@ def preferred_versions(evidence: Evidence, question: Question, build: TorchBuild
         if version is not None:
             found[name] = (version,) if another else (*found.get(name, ()), version)
     return found
+
+
+def versions_of(pins: Iterable[tuple[str, str]]) -> dict[str, tuple[Version, ...]]:
+    """The versions of each name, newest first."""
+    found: dict[str, set[Version]] = {}
+    for name, text in pins:
+        version = parse_version(text)
+        if version is not None:
+            found.setdefault(normalise(name), set()).add(version)
+    return {name: tuple(sorted(versions, reverse=True)) for name, versions in found.items()}
 
 
 class _Given:

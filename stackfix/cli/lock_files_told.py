@@ -1,0 +1,47 @@
+"""What is said of a lock's files beside their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stackfix.cli.common import CommonOptions
+    from stackfix.resolve.records import Lock, TargetLock
+    from stackfix.write.records import PlannedFile
+
+
+def with_pylock_note(lock: Lock, formats: Iterable[str], name: str | None) -> Lock:
+    """The lock with a note where its targets need more than one pylock file."""
+    if "pylock" not in formats or len(lock.targets) < 2:
+        return lock
+    from stackfix.write.names import joined, pylock_name
+    from stackfix.write.pylock import pylock_groups
+
+    groups = pylock_groups(lock.targets)
+    if len(groups) == 1:
+        return lock
+    files = ", ".join(f"{pylock_name(joined(name, variant))} for {' and '.join(places(locks))}"
+                      for variant, locks in groups)
+    note = f"no marker tells two builds for one platform apart, so there are two pylock files: {files}"
+    return replace(lock, notes=(*lock.notes, note))
+
+
+def places(locks: Iterable[TargetLock]) -> list[str]:
+    """The places of these targets, each once."""
+    return list(dict.fromkeys(each.target.place for each in locks))
+
+
+def tell_stale(directory: Path, files: tuple[PlannedFile, ...], common: CommonOptions) -> None:
+    """Say on stderr which pylock files of earlier locks go."""
+    from stackfix.write.stale import stale_pylocks
+
+    for name, _, _ in stale_pylocks(directory, {file.path: file.text for file in files}):
+        common.seen.cannot_be_kept("a file that goes is told")
+        if not common.quiet:
+            import click
+
+            holder = next(file.path for file in files if file.path.startswith("pylock"))
+            click.echo(f"note: {name} is removed: {holder} holds its target now", err=True)
