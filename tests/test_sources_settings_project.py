@@ -134,7 +134,7 @@ def test_limits_of_the_project_are_its_own_and_what_is_not_followed_is_said(tmp_
            "index-strategy = 'unsafe-best-match'\n")
     settings = read(tmp_path, {"p/uv.toml": own})
     assert [(asked.text, asked.origin) for asked in settings.constraints] == [
-        ("urllib3>=2", "uv.toml constraint-dependencies: urllib3>=2")]
+        ("urllib3>=2", "uv.toml, constraint-dependencies")]
     assert len(settings.notes) == 2
     assert "override-dependencies in uv.toml is not followed" in settings.notes[0]
     assert "index-strategy = unsafe-best-match (uv.toml) is not followed" in settings.notes[1]

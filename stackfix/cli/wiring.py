@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackfix.cli.common import CommonOptions
+from stackfix.cli.followed import follow_settings, with_settings_notes
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
@@ -18,6 +19,7 @@ from stackfix.platforms import split_place
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
+    from stackfix.cli.followed import Followed
     from stackfix.cli.request import ReadRequest
     from stackfix.cli.seen import ReadText, Seen
     from stackfix.matrix.records import Matrix, Sources
@@ -70,11 +72,14 @@ def decide_lock(
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls, seen=common.seen,
     )
     tell_ignored(settings, common)
+    followed = follow_settings(
+        request.stack, settings, torch_index=options.torch_index, directory=directory, common=common)
+    asking, settings = followed.stack, followed.settings
     from stackfix.sources.address import without_credentials
 
     with (
         Bars(shown=not (common.quiet or common.as_json)) as bars,
-        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index) as index,
+        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index,
     ):
         from stackfix.write.files import PIP_FORMATS
 
@@ -83,7 +88,7 @@ def decide_lock(
 
         matrix = load_matrix(directory)
         if wheels:
-            index.prefetch_pages(expected_projects(request.stack, matrix))
+            index.prefetch_pages(expected_projects(asking, matrix))
             index.let_ask()
         # the index answers while the rest is imported
         from stackfix.cli.wiring_conda import channels_can_be_left_out, solver_for
@@ -92,12 +97,12 @@ def decide_lock(
         with (
             ExitStack() as until,
             closing(open_release_source(options.flash_attn_source, matrix.sources, settings, common, bars)) as releases,
-            open_torch_index(options.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
+            open_torch_index(followed.torch_index, matrix.sources, settings, directory, common) as torch_wheels,
             channels_can_be_left_out(asked=bool(options.formats)),
         ):
-            solver = solver_for(formats, request.stack, matrix, directory, common, kept=kept_conda, until=until)
+            solver = solver_for(formats, asking, matrix, directory, common, kept=kept_conda, until=until)
             lock = decide(
-                request.stack, matrix, index, releases, command=lambda asked: offered_command(asked, options),
+                asking, matrix, index, releases, command=lambda asked: offered_command(asked, options, followed),
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
     common.seen.answered(index.answers())
@@ -107,7 +112,8 @@ def decide_lock(
     if torch_wheels.asked:
         common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
-    return with_conda_notes(lock if wheels else replace(lock, targets=()), request.stack, wanted)
+    lock = with_settings_notes(lock, followed)
+    return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
 
 
 def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
@@ -214,14 +220,16 @@ def beside_files(asked: StackRequest, options: LockOptions, files: tuple[str, ..
     )
 
 
-def offered_command(asked: StackRequest, options: LockOptions) -> str:
+def offered_command(asked: StackRequest, options: LockOptions, followed: Followed | None = None) -> str:
     """The command line that asks `asked` of the same sources, into the same folder. Credentials are left out.
 
-    What only an environment.yml can say is asked by its file: the line that an offer changes is changed there.
+    What only an environment.yml can say is asked by its file: the line that an offer changes is changed there. What a
+    setting asks stays there, too: where it has to go, a comment says so.
     """
     from stackfix.cli.command_line import join_command, request_arguments
     from stackfix.sources.address import without_credentials
 
+    asked, changes = (asked, ()) if followed is None else followed.beside(asked)
     kept = files_needed(asked, options)
     arguments = request_arguments(beside_files(asked, options, kept) if kept else asked)
     for file in kept:
@@ -240,4 +248,4 @@ def offered_command(asked: StackRequest, options: LockOptions) -> str:
     ):
         if value is not None:
             arguments += (flag, value)
-    return join_command(arguments)
+    return "  # ".join((join_command(arguments), *changes))

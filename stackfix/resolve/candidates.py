@@ -12,7 +12,7 @@ from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, parse_version, pins_exactly, wants_prereleases
 from stackfix.resolve.records import ProjectPage, SelectivePage
 from stackfix.resolve.target import TargetView
-from stackfix.resolve.uploaded import uploaded
+from stackfix.resolve.uploaded import refuse_without_times, uploaded
 from stackfix.sources.records import IndexFile
 
 
@@ -34,6 +34,7 @@ class Project:
         self._admitting: dict[int, tuple[SpecifierSet, int]] = {}
         self._lists: dict[int, list[Version]] = {}
         self._extras: dict[tuple[Candidate, str], Candidate] = {}
+        self._undated: set[Version] = set()     # left out for want of an upload time
 
     def candidates(self, needs: Sequence[Need], preferred: Sequence[Version] = ()) -> Iterator[Candidate]:
         """Candidates that all `needs` admit: preferred ones, then newest first.
@@ -58,7 +59,19 @@ class Project:
             for version in admitted:
                 candidate_or_none = self._withdrawn(version)
                 if candidate_or_none is not None:
+                    found = True
                     yield candidate_or_none
+        if not found:
+            self.refuse_without_times()
+
+    def refuse_without_times(self) -> None:
+        """Raises NoUploadTimes where files have to be old enough, and the index says of none how old it is."""
+        if self._undated and self._newest is not None:
+            refuse_without_times(self._page, self._newest)
+
+    def undated(self, version: Version) -> bool:
+        """Whether files of the version would do, had the index said when they were uploaded."""
+        return version in self._undated and self.candidate(version) is None
 
     def _admitted(self, needs: Sequence[Need]) -> list[Version]:
         """Versions that all needs admit, newest first."""
@@ -134,6 +147,9 @@ class Project:
         else:
             texts = self._texts.get(version, ())
             files = [file for text in texts for file in self._selective.files_named(text, self._may_fit)]
+        if self._newest is not None and any(
+                file.upload_time is None and self._misfit(file) == "date" for file in files):
+            self._undated.add(version)
         return [file for file in files if self._misfit(file) is None]
 
     def _may_fit(self, filename: str) -> bool:

@@ -14,7 +14,8 @@ from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without
 from stackfix.resolve.records import Asked, Requirement, StackRequest
 
-NAMES = {"cuda": "CUDA ", "python": "Python ", "channel": "channel ", "platform": "platform "}
+NAMES = {"cuda": "CUDA ", "python": "Python ", "channel": "channel ", "platform": "platform ",
+         "exclude-newer": "files uploaded before "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

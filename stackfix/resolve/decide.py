@@ -11,7 +11,7 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.notes import notes_of
 from stackfix.resolve.prefetch import Prefetch
-from stackfix.resolve.question import Question, parse_request
+from stackfix.resolve.question import TORCH, Question, parse_request
 from stackfix.resolve.records import Index, Lock, Releases, StackRequest
 from stackfix.resolve.solve import Failure, Solver, solve, with_hashes
 from stackfix.resolve.torch_family import TorchWheels
@@ -32,6 +32,7 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     """
     question = parse_request(request)
     evidence = Evidence(matrix, index, releases, request.exclude_newer, books, torch_wheels)
+    evidence.upload_limits = request.upload_limits
     flash = FlashAttn(evidence)
     if wheels:
         Prefetch(evidence, question).start()
@@ -49,11 +50,14 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
 
 
 def check_projects(evidence: Evidence, question: Question) -> None:
-    """Raises NoSuchProject for a project that was asked for and that no index has."""
+    """Raises NoSuchProject for a project that was asked for and that no index has, NoUploadTimes for want of dates."""
+    evidence.refuse_without_times(TORCH)
     for line in question.lines:
         if line.requirement.constraint or "@" in line.requirement.text:
             continue
         evidence.page(line.name)
         missing = evidence.missing.get(line.name)
-        if missing is not None:
+        if missing is None:
+            evidence.refuse_without_times(line.name)
+        else:
             raise NoSuchProject(line.name, missing.indexes, line.requirement.origin, missing.why)

@@ -28,9 +28,9 @@ from stackfix.resolve.torch_family import (
     falls_back,
     torch_path,
 )
-from stackfix.resolve.uploaded import exclusion_limit
+from stackfix.resolve.uploaded import exclusion_limit, limit_for, refuse_without_times
 from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
-from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.records import CoreMetadata, IndexFile, UploadLimit
 
 if TYPE_CHECKING:
     from stackfix.resolve.stack import Stack
@@ -52,6 +52,7 @@ class Evidence:
         self.exclusive = exclusive_pairs(matrix)
         self._exclude_newer = exclude_newer
         self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
+        self.upload_limits: tuple[UploadLimit, ...] = ()
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
@@ -109,6 +110,7 @@ class Evidence:
         return self._limits[key]
 
     def _share(self, other: Evidence) -> None:
+        self.upload_limits = other.upload_limits
         self.missing, self.unbuilt = other.missing, other.unbuilt
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
 
@@ -135,12 +137,25 @@ class Evidence:
                 self._pages[name] = EmptyPage(name)
         return self._pages[name]
 
+    @property
+    def limits_dates(self) -> bool:
+        """Whether files may be too new."""
+        return self._newest is not None or bool(self.upload_limits)
+
+    def refuse_without_times(self, name: str) -> None:
+        """Raises NoUploadTimes where the project's files have to be old enough, and its index says of none how old."""
+        if self.limits_dates:
+            newest = limit_for(self.page(name), self.upload_limits, self._newest)
+            if newest is not None:
+                refuse_without_times(self.page(name), newest)
+
     def project(self, name: str, target: Target) -> Project:
         """The project as the target sees it."""
         key = (name, target)
         found = self._projects.get(key)
         if found is None:       # setdefault: the prefetch asks from other threads, and candidates compare by identity
-            made = Project(self.page(name), self.view(target), self._newest)
+            page = self.page(name)
+            made = Project(page, self.view(target), limit_for(page, self.upload_limits, self._newest))
             found = self._projects.setdefault(key, made)
         return found
 

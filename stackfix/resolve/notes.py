@@ -23,6 +23,7 @@ from stackfix.resolve.stack import cuda_words
 from stackfix.resolve.symbol_notes import decided, extension_notes, library_notes
 from stackfix.resolve.torch_family import companion_row
 from stackfix.resolve.torch_notes import torch_index_notes
+from stackfix.resolve.upload_notes import undated_notes
 from stackfix.sources.errors import SdistNeedsBuild
 
 OLDEST_TAKEN: dict[str, Callable[[Target], tuple[str, str, str, str]]] = {      # option, name, value, tag of wheels
@@ -121,6 +122,7 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
     yield from _other_cuda(closure)
     yield from _low_rules(closure)
     yield from _unknown_extras(evidence, closure)
+    yield from undated_notes(closure)
 
 
 def _sdist_note(evidence: Evidence, candidate: Candidate, target: Target) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.matrix.records import TorchBuild
 from stackfix.quick import dataclass
-from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset
+from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset, UploadLimit
 
 if TYPE_CHECKING:
     from stackfix.conda.records import CondaTarget
@@ -72,6 +72,7 @@ class StackRequest:
     cuda_compat: bool = False
     gpu_archs: tuple[str, ...] = ()
     exclude_newer: str | None = None  # ISO 8601
+    upload_limits: tuple[UploadLimit, ...] = ()     # of single projects and indexes, before the general one
     kept: tuple[tuple[str, str], ...] = ()  # (name, version) pins of the existing lock, preferred while they fit
     kept_of_targets: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = ()  # (python, place, the same), where
     #                                             the existing lock pins one project at several versions

@@ -5,9 +5,27 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from stackfix.errors import BadInput
-from stackfix.sources.records import IndexFile
+from stackfix.resolve.records import ProjectPage
+from stackfix.sources.errors import NoUploadTimes
+from stackfix.sources.records import IndexFile, UploadLimit
 
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
+
+
+def limit_for(page: ProjectPage, limits: tuple[UploadLimit, ...], general: datetime | None) -> datetime | None:
+    """From when on files of a page are too new: its project's limit, its index's, else the general one."""
+    index = getattr(page, "index", None)
+    for limit in limits:
+        if limit.project == page.name or (limit.index is not None and limit.index == index):
+            return None if limit.moment is None else exclusion_limit(limit.moment)
+    return general
+
+
+def refuse_without_times(page: ProjectPage, before: datetime) -> None:
+    """Raises NoUploadTimes where the page has files and states of none when it was uploaded."""
+    files = [file for version in page.version_strings() for file in page.files(version)]
+    if files and all(file.upload_time is None and file.torch_path is None for file in files):
+        raise NoUploadTimes(project=page.name, index=files[0].index, before=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def uploaded(file: IndexFile) -> datetime:

@@ -47,6 +47,24 @@ class NotFromIndex(AnswerIsNo):
         return "ask for it by address (`--with 'NAME @ URL'`), or set UV_NO_SOURCES_PACKAGE to take it from an index"
 
 
+class NoUploadTimes(AnswerIsNo):
+    """An index says of no file when it was uploaded, and files are wanted that are known to be old enough."""
+
+    reference = "no-upload-times"
+
+    def __init__(self, *, project: str, index: str, before: str) -> None:
+        super().__init__(project, index, before)
+        self.project, self.index, self.before = project, index, before
+
+    def what(self) -> str:
+        return (f"{shown(self.index)} does not say when files of {self.project} were uploaded, and only files from"
+                f" before {self.before} are to be taken (--exclude-newer, or a setting like it)")
+
+    def next_step(self) -> str | None:
+        return ("name an index that states upload times (PEP 700), leave the date out, or exempt this index:"
+                " exclude-newer = false in its [[tool.uv.index]]")
+
+
 class SdistNeedsBuild(AnswerIsNo):
     """The version comes only as an sdist whose metadata would need a build, and nothing is ever built."""
 

@@ -93,7 +93,7 @@ def constraints_of(config: Level | None) -> Iterator[AskedBySettings]:
     if config is None:
         return
     for text in texts_of(config, "constraint-dependencies"):
-        yield AskedBySettings(text=text, origin=f"{config.origin} constraint-dependencies: {text[:200]}")
+        yield AskedBySettings(text=text, origin=f"{config.origin}, constraint-dependencies")
 
 
 def keyring_of(environ: Mapping[str, str], tables: Sequence[Level]) -> bool | None:
