@@ -73,11 +73,12 @@ def header_arguments(asked: LockOptions, request: StackRequest, name: str | None
             exclude_newer=request.exclude_newer if asked.exclude_newer is not None else None,
             channels=asked.channels, layout=request.layout if asked.layout is not None else None,
         ))
-    for format_ in asked.formats:
-        arguments += ("--format", format_)
-    for flag, value in (("-o", asked.directory), ("--matrix", asked.matrix_directory), ("--name", name)):
-        if value is not None and not value.startswith(ELSEWHERE):
-            arguments += (flag, value)
+    for option, values in (("--allow-builds", asked.allow_builds), ("--format", asked.formats)):
+        for value in values:
+            arguments += (option, value)
+    for flag, path in (("-o", asked.directory), ("--matrix", asked.matrix_directory), ("--name", name)):
+        if path is not None and not path.startswith(ELSEWHERE):
+            arguments += (flag, path)
     return arguments
 
 

@@ -82,6 +82,8 @@ LOCK_OPTIONS: tuple[Decorator, ...] = (
     click.option("--flash-attn-source", metavar="URL|DIR", help="Mirror of the release API, or a folder of wheels."),
     click.option("--matrix", "matrix_directory", metavar="DIR", help="Another copy of the matrix."),
     click.option("--torch-index", metavar="URL", help="Where pages of the torch index are read."),
+    click.option("--allow-builds", metavar="NAME", multiple=True,
+                 help="Build this project's sdist where only a build tells its requirements: runs its code."),
 )
 
 

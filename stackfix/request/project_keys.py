@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from stackfix.errors import BadInput
+from stackfix.request.builds import check_allow_builds
 from stackfix.request.values import (
     check_cuda,
     check_driver,
@@ -78,11 +79,13 @@ KEYS: Mapping[str, Key] = {
     "flash-attn-source": Key(field="flash_attn_source"),
     "channel": Key(field="channels", kind="texts"),
     "layout": Key(field="layout", check=check_layout),
+    "allow-builds": Key(field="allow_builds", kind="texts", check=check_allow_builds),
 }
 OTHER_NAMES = {                     # what people write for a key
     "pythons": "python", "platforms": "platform", "formats": "format", "requires-python": "python",
     "requirement": "requirements", "dependencies": "with", "gpu-archs": "gpu-arch", "constraints": "constraint",
     "extra-index-urls": "extra-index-url", "channels": "channel", "flash_attn": "flash-attn", "dir": "output",
+    "allow-build": "allow-builds",
 }
 
 

@@ -32,3 +32,4 @@ class StackOptions:
     flash_attn_source: str | None = None
     channels: tuple[str, ...] = ()
     layout: str | None = None
+    allow_builds: tuple[str, ...] = ()

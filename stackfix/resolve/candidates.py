@@ -124,7 +124,7 @@ class Project:
         if key not in self._extras:
             self._extras[key] = Candidate(
                 name=candidate.name, extra=extra, version=candidate.version, text=candidate.text,
-                files=candidate.files, known=candidate.known, direct=candidate.direct,
+                files=candidate.files, known=candidate.known, direct=candidate.direct, python=candidate.python,
             )
         return self._extras[key]
 
@@ -138,6 +138,7 @@ class Project:
             return None
         return Candidate(
             name=self.name, extra=None, version=version, text=self._texts[version][0], files=tuple(chosen),
+            python=None if wheels else self._view.target.python,
         )
 
     def _fitting(self, version: Version) -> list[IndexFile]:

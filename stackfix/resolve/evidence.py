@@ -17,7 +17,7 @@ from stackfix.resolve.needs import Candidate
 from stackfix.resolve.nightly_family import comes_with_nightly, nightly_project
 from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.pep508 import normalise, parse_requirement, pins_exactly
-from stackfix.resolve.records import Index, ProjectPage, Releases, Target
+from stackfix.resolve.records import Building, Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import (
     FAMILY,
@@ -34,6 +34,8 @@ from stackfix.sources.records import CoreMetadata, IndexFile, UploadLimit
 
 if TYPE_CHECKING:
     from stackfix.resolve.stack import Stack
+
+MOST_BUILDS = 3         # of one project for one Python: each runs its code, and older releases are seldom any better
 
 
 class Evidence:
@@ -58,6 +60,7 @@ class Evidence:
         self._projects: dict[tuple[str, Target], Project] = {}
         self._of_path: dict[tuple[str, Target, str], Project] = {}
         self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
+        self._built: dict[tuple[str, str], dict[str, CoreMetadata]] = {}    # (project, Python) -> by the file's address
         self._limits: dict[tuple[str, str], tuple[Limit, ...]] = {}
         self._passed_over: frozenset[object] = frozenset()
 
@@ -113,6 +116,7 @@ class Evidence:
         self.upload_limits = other.upload_limits
         self.missing, self.unbuilt = other.missing, other.unbuilt
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
+        self._built = other._built
 
     def view(self, target: Target) -> TargetView:
         """The target's marker environment and tags."""
@@ -195,13 +199,32 @@ class Evidence:
 
     def metadata(self, candidate: Candidate) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of the file an installer would pick, or what stands in the way where only a build could tell."""
-        return self.metadata_of(candidate.files[0])
+        return self.metadata_of(candidate.files[0], candidate.python)
 
     def metadata_of(self, file: IndexFile, python: str | None = None) -> CoreMetadata | SdistNeedsBuild:
         """Metadata of one file, read once; of an sdist that needs a build and may have one, for a Python minor."""
         if file.url not in self._metadata:
             self._metadata[file.url] = self._read(file)
-        return self._metadata[file.url]
+        found = self._metadata[file.url]
+        if isinstance(found, SdistNeedsBuild) and python is not None and self.may_build(file):
+            return self._of_build(file, python)
+        return found
+
+    def may_build(self, file: IndexFile) -> bool:
+        """Whether the user allows a build of this sdist."""
+        return not file.is_wheel and isinstance(self.index, Building) and self.index.may_build(file.project)
+
+    def _of_build(self, file: IndexFile, python: str) -> CoreMetadata | SdistNeedsBuild:
+        """What a build says, once per Python, up to a number of releases."""
+        built = self._built.setdefault((file.project, python), {})
+        if file.url not in built and isinstance(self.index, Building):
+            if len(built) >= MOST_BUILDS:
+                reason = f"was not built: {MOST_BUILDS} other releases were, and no more of one project are"
+                return SdistNeedsBuild(file.project, file.version, reason)
+            built[file.url] = found = self.index.built_metadata(file, python)
+            required = (parse_requirement(line) for line in found.requires_dist if "extra" not in line)
+            self.index.prefetch_pages(tuple(normalise(each.name) for each in required if each is not None))
+        return built[file.url]
 
     def _read(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild:
         if file.torch_path is not None and self.torch_wheels is not None:
@@ -209,7 +232,8 @@ class Evidence:
         try:
             return self.index.metadata(file)
         except SdistNeedsBuild as error:
-            self.unbuilt.setdefault(file.project, error)    # the first is the newest: the one to name
+            if not self.may_build(file):
+                self.unbuilt.setdefault(file.project, error)    # the first is the newest: the one to name
             return error
 
     def _of_torch_wheel(self, file: IndexFile, wheels: TorchWheels) -> CoreMetadata | SdistNeedsBuild:

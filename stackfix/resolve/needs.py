@@ -22,6 +22,7 @@ class Candidate:
     files: tuple[IndexFile, ...]    # best first
     known: bool = True              # False: a companion that the matrix has no row for
     direct: bool = False            # by URL: a flash-attn release wheel, or the user's own
+    python: str | None = None       # of the target, where only an sdist fits: what a build says may depend on it
 
     @property
     def label(self) -> str:

@@ -9,6 +9,7 @@ from stackfix.abi.records import JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import DriverFamily, Rule
 from stackfix.platforms import PLATFORMS
+from stackfix.resolve.build_notes import build_notes
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -113,6 +114,7 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
             )
         if not candidate.direct and not candidate.files[0].is_wheel:
             yield _sdist_note(evidence, candidate, closure.problem.target)
+            yield from build_notes(evidence, candidate, closure.problem.target)
         if candidate.files[0].yanked is not None:
             reason = f": {candidate.files[0].yanked}" if candidate.files[0].yanked else ""
             yield f"{candidate.label} was yanked{reason}; it is locked because its version is asked for exactly"

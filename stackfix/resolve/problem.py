@@ -153,7 +153,7 @@ class Problem:
             return nightly_exclusion(candidate, self.evidence.metadata(candidate), self.build)
         found = matrix_exclusion(self.evidence.matrix, candidate, self.build, self.fixed)
         found = self._by_symbols(candidate, found) or found
-        if found is None and not candidate.files[0].is_wheel:
+        if found is None and not candidate.files[0].is_wheel and not self.evidence.may_build(candidate.files[0]):
             lines = self._requirement_lines(candidate)      # at once: else a search meets what needs a build too late
             if isinstance(lines, Exclusion):
                 return lines
@@ -225,7 +225,7 @@ class Problem:
                 self._exclusions[base] = why
 
     def _extras_of(self, file: IndexFile) -> set[str]:
-        metadata = self.evidence.metadata_of(file)
+        metadata = self.evidence.metadata_of(file, self.target.python)
         return set() if isinstance(metadata, SdistNeedsBuild) else {normalise(name) for name in metadata.provides_extra}
 
     def view_applies(self, line: str, extra: str | None) -> bool:
@@ -240,6 +240,8 @@ class Problem:
         if isinstance(metadata, SdistNeedsBuild):
             wheel = candidate.files[0].is_wheel
             reason = metadata.reason if wheel else f"has no usable wheel, and its sdist {metadata.reason}"
+            if not wheel and not self.evidence.may_build(candidate.files[0]):
+                reason += f" (--allow-builds {candidate.name} would build it, which runs its code)"
             return _index_exclusion(candidate, reason)
         if not self.evidence.view(self.target).takes_python(metadata.requires_python):
             reason = f"requires Python {metadata.requires_python}"

@@ -260,6 +260,17 @@ class SelectivePage(Protocol):
 
 
 @runtime_checkable
+class Building(Protocol):
+    """An index that may build sdists whose metadata only a build can tell. One that does not has fewer answers."""
+
+    def may_build(self, project: str) -> bool:
+        """Whether the user allows the code of this project's sdists to run."""
+
+    def built_metadata(self, file: IndexFile, python: str) -> CoreMetadata:
+        """What a build of the sdist says for a Python minor. Raises a StackfixError about that file."""
+
+
+@runtime_checkable
 class Watchable(Protocol):
     """An index that tells of answers as they come. One that does not is only slower."""
 

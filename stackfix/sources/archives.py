@@ -14,7 +14,7 @@ from stackfix.sources.page import normalise
 
 MAX_METADATA = 16 * 1024 * 1024
 _MAX_UNPACKED = 1024 * 1024 * 1024  # of an sdist
-_BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError,
+BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError,
            NotImplementedError, RuntimeError, OverflowError, KeyError, IndexError)
 
 
@@ -88,8 +88,8 @@ def metadata_in_wheel(stream: IO[bytes] | SparseFile, project: str) -> bytes:
             if len(found) != 1:
                 raise BadArchive(f"the wheel has {len(found) or 'no'} METADATA of {project}")
             return _read_member(archive, found[0])
-    except _BROKEN as fault:
-        raise BadArchive(f"the wheel is damaged ({_short(fault)})") from None
+    except BROKEN as fault:
+        raise BadArchive(f"the wheel is damaged ({short(fault)})") from None
 
 
 def _is_metadata(name: str, project: str) -> bool:
@@ -117,13 +117,13 @@ def pkg_info_in_sdist(content: bytes, filename: str) -> bytes:
                     return _read_member(archive, found[0])
         else:
             return _pkg_info_in_tar(content)
-    except _BROKEN as fault:
-        raise BadArchive(f"the sdist is damaged ({_short(fault)})") from None
+    except BROKEN as fault:
+        raise BadArchive(f"the sdist is damaged ({short(fault)})") from None
     raise BadArchive("the sdist has no PKG-INFO")
 
 
 def _pkg_info_in_tar(content: bytes) -> bytes:
-    unpacked = _Bounded(gzip.GzipFile(fileobj=io.BytesIO(content)))
+    unpacked = Bounded(gzip.GzipFile(fileobj=io.BytesIO(content)), _MAX_UNPACKED)
     with tarfile.open(fileobj=unpacked, mode="r|") as archive:
         for member in archive:
             if member.isreg() and _is_pkg_info(member.name):
@@ -139,12 +139,12 @@ def _is_pkg_info(name: str) -> bool:
     return re.fullmatch(r"(?:\./)?[^/]+/PKG-INFO", name) is not None and not name.startswith("../")
 
 
-class _Bounded(io.RawIOBase):
-    """A stream that ends in an error once it has given too much."""
+class Bounded(io.RawIOBase):
+    """A stream that ends in an error once it has given more than `most` bytes."""
 
-    def __init__(self, inner: gzip.GzipFile) -> None:
+    def __init__(self, inner: gzip.GzipFile, most: int) -> None:
         super().__init__()
-        self._inner, self._left = inner, _MAX_UNPACKED
+        self._inner, self._left, self._most = inner, most, most
 
     def readable(self) -> bool:
         return True
@@ -153,9 +153,10 @@ class _Bounded(io.RawIOBase):
         data = self._inner.read(min(self._left + 1, 65536 if size is None or size < 0 else size))
         self._left -= len(data)
         if self._left < 0:
-            raise BadArchive(f"the sdist unpacks to more than {_MAX_UNPACKED} bytes")
+            raise BadArchive(f"the sdist unpacks to more than {self._most} bytes")
         return data
 
 
-def _short(fault: BaseException) -> str:
+def short(fault: BaseException) -> str:
+    """What a library says of a fault, no more than a line of it."""
     return (str(fault) or type(fault).__name__)[:200]

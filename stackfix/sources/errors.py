@@ -66,7 +66,7 @@ class NoUploadTimes(AnswerIsNo):
 
 
 class SdistNeedsBuild(AnswerIsNo):
-    """The version comes only as an sdist whose metadata would need a build, and nothing is ever built."""
+    """The version comes only as an sdist whose metadata would need a build, which the user has not allowed."""
 
     reference = "sdist-needs-build"
 
@@ -79,7 +79,19 @@ class SdistNeedsBuild(AnswerIsNo):
         return f"{self.project} {self.version}{wanted} has no usable wheel, and its sdist {self.reason}"
 
     def next_step(self) -> str | None:
-        return f"ask for a version of {self.project} that has wheels, or an index that has a wheel of {self.version}"
+        return (f"ask for a version of {self.project} that has wheels, or an index that has a wheel of {self.version};"
+                f" --allow-builds {self.project} builds the sdist to read its requirements, which runs its code here")
+
+
+class SdistBuildFailed(Unreachable):
+    """The user allowed a build of the sdist, and it did not tell its metadata."""
+
+    reference = "sdist-build-failed"
+
+    def __init__(self, project: str, version: str, reason: str, hint: str | None = None) -> None:
+        super().__init__(f"the sdist of {project} {version}", reason,
+                         hint or f"ask for a version of {project} that has wheels, or an index that has a wheel of it")
+        self.project, self.version = project, version
 
 
 class NotAllowedOffline(Unreachable):

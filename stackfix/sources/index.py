@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
 from stackfix.sources.cache import Cache, KeptPage, etag_of, usable_until
@@ -23,6 +23,9 @@ from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSet
 from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
 from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
 from stackfix.sources.workers import Task, Workers
+
+if TYPE_CHECKING:
+    from stackfix.sources.sdist_build import Allowed
 
 WORKERS = 50
 UNPACKED = 3            # pages that are unpacked and parsed at once: more are no faster, and take their memory together
@@ -40,13 +43,15 @@ class PackageIndex:
     """Fills resolve.records.Index. Every method may be called from any thread."""
 
     def __init__(self, settings: IndexSettings, *, cache_dir: Path, offline: bool, refresh: bool = False,
-                 progress: Progress | None = None, limits: Limits = LIMITS, workers: int = WORKERS) -> None:
+                 progress: Progress | None = None, limits: Limits = LIMITS, workers: int = WORKERS,
+                 builds: Allowed | None = None) -> None:
         self.cache = Cache(cache_dir)
         self.transport = Transport(settings, limits)
         self._indexes = _with_bases(settings.indexes)
         self._routes = {route.project: (_with_bases(route.indexes), route.why) for route in settings.routes}
         self._passed_over = {policy.base: policy.passed_over for policy in settings.policies if policy.passed_over}
         self._limits, self._offline, self._refresh, self._progress = limits, offline, refresh, progress
+        self._settings, self._builds = settings, builds
         self._workers = Workers(workers, "stackfix-index")
         self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start)
         self._lock = threading.Lock()
@@ -127,6 +132,19 @@ class PackageIndex:
         found = self._metadata_task(file).result()
         self._raise_watchers_fault()
         return found
+
+    def may_build(self, project: str) -> bool:
+        """Whether the code of this project's sdists may run."""
+        return self._builds is not None and project in self._builds
+
+    def built_metadata(self, file: IndexFile, python: str) -> CoreMetadata:
+        """What a build of an sdist that may be built says for a Python minor.
+
+        Runs in the thread that asks, one after another: nothing is ever built ahead of the need. Raises
+        SdistBuildFailed, HashMismatch, NotAllowedOffline, or a RequestFailed.
+        """
+        allowed = None if self._offline else self._builds
+        return self._metadata_source.built(file, python, allowed=allowed, settings=self._settings)
 
     def close(self) -> None:
         """Cancel what is under way, drop all connections, and finish what is being kept."""

@@ -5,8 +5,9 @@
        and mostly its METADATA; a second range where they do not
     3. the whole file, checked against the page's hash, where it is small enough
     4. sdists: the PKG-INFO inside, if it is static (PEP 643)
+    5. sdists whose code the user allows to run: what a build says (sdist_build.py)
 
-Only ways 1 (with a hash) and 3, 4 are covered by a hash. Metadata that no hash covers may steer the search; what is
+Only ways 1 (with a hash) and 3 to 5 are covered by a hash. Metadata that no hash covers may steer the search; what is
 pinned is the hash of the file on the index page, so a lie there ends in an install that does not match its lock's
 checks, never in other bytes being installed.
 """
@@ -17,16 +18,26 @@ import hashlib
 import io
 import re
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from stackfix.quick import names_of
 from stackfix.sources.address import parse_address
 from stackfix.sources.cache import Cache
 from stackfix.sources.core_metadata import needs_build, parse_metadata, read_fields, record_of, same_version
-from stackfix.sources.errors import BadMetadata, HashMismatch, RequestFailed, SdistNeedsBuild, TooLarge
-from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.errors import (
+    BadMetadata,
+    HashMismatch,
+    NotAllowedOffline,
+    RequestFailed,
+    SdistNeedsBuild,
+    TooLarge,
+)
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.transport import Limits, Response, Transport, refused
 from stackfix.sources.wire import NOT_THERE, OK, PARTIAL
+
+if TYPE_CHECKING:
+    from stackfix.sources.sdist_build import Allowed
 
 TAIL = 64 * 1024
 _SMALL = 8 * 1024 * 1024            # a whole wheel that is read without a second thought
@@ -75,6 +86,26 @@ class MetadataSource:
             voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
             self._cache.keep_record("metadata-v1", _key(file.sha256, voucher), {
                 name: getattr(found, name) for name in names_of(CoreMetadata)})
+        return found
+
+    def built(self, file: IndexFile, python: str, *, allowed: Allowed | None, settings: IndexSettings) -> CoreMetadata:
+        """What a build of the sdist for this Python minor says, kept for the next run.
+
+        Without `allowed` only what is kept. Raises NotAllowedOffline, SdistBuildFailed, and as fetch() does.
+        """
+        from stackfix.sources.sdist_build import build_metadata
+        from stackfix.sources.sdist_build_python import machine_name
+
+        key = _key(file.sha256 or "", f"built for {python} on {machine_name()}")
+        about = self._cache.record("metadata-v1", key) if file.sha256 is not None else None
+        record = None if about is None else _record_from(about, file)
+        if record is not None:
+            return record
+        if allowed is None:
+            raise NotAllowedOffline(f"what a build of {file.filename} for Python {python} says")
+        found = build_metadata(file, self._whole(file, None), python=python, allowed=allowed, settings=settings)
+        if file.sha256 is not None:
+            self._cache.keep_record("metadata-v1", key, {name: getattr(found, name) for name in names_of(CoreMetadata)})
         return found
 
     def _of_wheel(self, file: IndexFile) -> CoreMetadata:
@@ -240,7 +271,7 @@ def _record_from(about: dict[str, object], file: IndexFile) -> CoreMetadata | No
     """The kept record, None where it is not one or belongs to another file."""
     texts = [about.get(key) for key in ("name", "version", "basis")]
     lists = [about.get(key) for key in ("requires_dist", "provides_extra")]
-    python = about.get("requires_python")
+    python, built_on = about.get("requires_python"), about.get("built_on")
     if not all(isinstance(text, str) for text in texts) or not (python is None or isinstance(python, str)):
         return None
     if not all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists):
@@ -248,4 +279,5 @@ def _record_from(about: dict[str, object], file: IndexFile) -> CoreMetadata | No
     if texts[0] != file.project or not same_version(str(texts[1]), file.version):
         return None
     return CoreMetadata(name=file.project, version=str(texts[1]), requires_dist=tuple(lists[0] or ()),  # type: ignore[arg-type]
-                        requires_python=python, provides_extra=tuple(lists[1] or ()), basis=str(texts[2]))  # type: ignore[arg-type]
+                        requires_python=python, provides_extra=tuple(lists[1] or ()), basis=str(texts[2]),  # type: ignore[arg-type]
+                        built_on=built_on if isinstance(built_on, str) else None)

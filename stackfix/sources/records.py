@@ -36,7 +36,8 @@ class CoreMetadata:
     requires_dist: tuple[str, ...]
     requires_python: str | None
     provides_extra: tuple[str, ...]
-    basis: str                      # "advertised" (hash checked), "unadvertised", "range", "file", "sdist"
+    basis: str                      # "advertised" (hash checked), "unadvertised", "range", "file", "sdist", "built"
+    built_on: str | None = None     # "linux-64": the machine whose build told it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
