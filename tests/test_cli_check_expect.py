@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stackfix.cli.check_expect import beside
 from stackfix.inspect.places import Root
 from stackfix.prove.proof_records import OutsideOfProof, Proof
 from stackfix.prove.proof_text import proof_text
@@ -86,6 +87,40 @@ def test_without_a_proof_only_packages_are_compared(world: World, say: Say) -> N
     said = check(world, say)
     assert said.status == 0, said
     assert "there is no proof beside it" in said.out
+
+
+def test_a_pylock_of_several_targets_is_read_for_the_environment(world: World, say: Say) -> None:
+    Path("stack-proof.json").unlink()
+    version = {"linux": "1.0", "win32": "2.0"}
+    Path("pylock.toml").write_text('lock-version = "1.0"\n' + "".join(
+        f"""[[packages]]\nname = "some"\nversion = "{version[system]}"\nmarker = "sys_platform == '{system}'"\n"""
+        f"""wheels = [{{ url = "https://h/x.whl", hashes = {{ sha256 = "{sha256_of('some')}" }} }}]\n"""
+        for system in version))
+    said = check(world, say, "--json", expect="pylock.toml")
+    assert (said.status, deviations(said)) == (0, []), said
+
+
+def test_of_two_proofs_for_one_platform_the_one_of_the_locks_wheels_counts(world: World, say: Say) -> None:
+    """As of linux-64 and linux-64-cpu, whose proofs lie in one file."""
+    document = json.loads(Path("stack-proof.json").read_text())
+    target = document["targets"][0]
+    other = json.loads(json.dumps(target))
+    other["platform"] = "linux-64-cpu"
+    for each in (*other["wheels"], *other["files"]):
+        each.update({"sha256": "1" * 64} if "sha256" in each else {"size": 1})
+    for targets in ([other, target], [target, other]):
+        Path("stack-proof.json").write_text(json.dumps({**document, "targets": targets}))
+        said = check(world, say, "--json")
+        assert (said.status, deviations(said)) == (0, []), said
+
+
+@pytest.mark.parametrize(("lock_name", "proof_name"), [
+    ("requirements-train-cp311-linux-64-cpu.txt", "train.stack-proof.json"), ("pylock.cpu.toml", "stack-proof.json"),
+    ("pylock.train-cpu.toml", "train.stack-proof.json"), ("pylock.train-cpu.toml", "train-cpu.stack-proof.json")])
+def test_the_proof_beside_a_lock(lock_name: str, proof_name: str, tmp_path: Path) -> None:
+    for name in ("other.stack-proof.json", proof_name):
+        (tmp_path / name).touch()
+    assert beside(tmp_path / lock_name) == tmp_path / proof_name
 
 
 def test_another_version_and_a_missing_package_are_named(world: World, say: Say) -> None:

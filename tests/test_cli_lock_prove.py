@@ -17,6 +17,7 @@ from tests.diagnose_world import lib
 from tests.real_environments.scenarios import NVJITLINK_12_1
 from tests.real_environments.standins import write_wheels
 from tests.real_environments.wheel_file import Wheel
+from tests.replay.wheels import make_wheel
 from tests.sources_servers import ok, status
 
 ASKED = ("--torch", "2.3.1", "--python", "3.11", "--no-flash-attn", "--format", "requirements")
@@ -192,6 +193,32 @@ def test_packages_of_channels_are_said_to_be_outside(proving: World, say: Say) -
     outside, = proof()["outside"]
     assert outside.startswith("conda, Python 3.11 on linux-64: its ")
     assert outside in said.json["notes"]
+
+
+MAC = "torch-2.3.1-cp311-none-macosx_11_0_arm64.whl"
+NEEDS = ("filelock", "typing-extensions>=4.8.0", "sympy", "networkx", "jinja2", "fsspec")
+
+
+def test_what_is_not_for_linux_is_told_and_the_rest_is_proven(proving: World, say: Say) -> None:
+    proving.projects["torch"][MAC] = make_wheel(MAC, requires=NEEDS)
+    words = ("lock", *ASKED, "--platform", "linux-64", "--platform", "osx-arm64", "--prove")
+    said = say(*words)
+    assert said.status == 0, said
+    told = ("Python 3.11 on osx-arm64: not simulated, so it cannot be told whether it loads; "
+            "only Linux's loader is known here")
+    assert told in said.err
+    assert ([each["platform"] for each in proof()["targets"]], proof()["outside"]) == (["linux-64"], [told])
+    assert proof()["targets"][0]["verdict"] == "loads"
+    assert say(*words, "--check").status == 0
+    assert say(*words[:-1], "--check").status == 0
+    assert say(*words[:-1]).status == 0
+    assert Path("stack-proof.json").is_file()
+
+
+def test_a_lock_for_macos_alone_cannot_be_proven(proving: World, say: Say) -> None:
+    said = say("lock", *ASKED, "--platform", "osx-arm64", "--prove")
+    assert (said.status, proving.asked) == (2, []), said
+    assert "--prove: simulates Linux's loader, and the lock is for osx-arm64" in said.err
 
 
 def test_conda_alone_cannot_be_proven(say: Say) -> None:

@@ -12,6 +12,7 @@ from stackfix.cli.lock_proof import BASE
 from stackfix.cli.lock_proof_file import read_proof
 from stackfix.diagnose.situation import View
 from stackfix.errors import BadInput
+from stackfix.platforms import split_place
 from stackfix.prove.alone import with_libraries
 from stackfix.prove.compare import deviations
 from stackfix.prove.compare_records import Deviation, Expected
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = ("requirements", "pylock", "constraints")
 LOCK_NAME = re.compile(r"(?:requirements(?:-(?P<requirements>.+))?\.txt|pylock(?:\.(?P<pylock>[^.]+))?\.toml)")
-TARGET = re.compile(r"-?cp3\d+-[a-z]+-[a-z0-9]+$")
+TARGET = re.compile(r"-?(?:cp3\d+-[a-z]+-[a-z0-9]+(?:-cpu)?|cpu)$")
 HASH = "sha256:"
 
 
@@ -48,7 +49,7 @@ def compare_with(view: View, lock: str, proof: str | None) -> Compared:
     expected = tuple(Expected(name=each.name, version=each.version, sha256=tuple(
         digest.removeprefix(HASH) for digest in each.hashes if digest.startswith(HASH))) for each in target.packages)
     path = Path(proof) if proof is not None else beside(Path(lock))
-    found = None if path is None else proven_target(view, read_proof(must_exist(path)), str(path))
+    found = None if path is None else proven_target(view, read_proof(must_exist(path)), str(path), expected)
     whole = view if found is None else with_libraries(view)
     return Compared(lock=lock, proof=None if path is None else str(path),
                     deviations=tuple(deviations(whole, expected, found)))
@@ -68,11 +69,15 @@ def target_for(view: View, targets: tuple[HeldTarget, ...], lock: str) -> HeldTa
     return found[0]
 
 
-def proven_target(view: View, proof: Proof, path: str) -> ProvenTarget:
-    """The target of a proof that the environment is. Raises BadInput where it is of others."""
-    python = view.environment.python
-    found = next((each for each in proof.targets if python is not None and each.python == python.minor
-                  and python.platform in {None, each.platform}), None)
+def proven_target(view: View, proof: Proof, path: str, expected: tuple[Expected, ...]) -> ProvenTarget:
+    """The target of a proof that the environment is. Raises BadInput where it is of others.
+
+    Of two for one platform, as with the CPU's build beside another, the one that is about the lock's wheels.
+    """
+    python, locked = view.environment.python, {digest for each in expected for digest in each.sha256}
+    fitting = [each for each in proof.targets if python is not None and each.python == python.minor
+               and python.platform in {None, split_place(each.platform)[0]}]
+    found = max(fitting, key=lambda each: sum(wheel.sha256 in locked for wheel in each.wheels), default=None)
     if found is None:
         of = "; ".join(f"Python {each.python} on {each.platform}" for each in proof.targets)
         raise BadInput(path, f"proves {of or 'nothing'}, and not what the environment has",
@@ -83,8 +88,9 @@ def proven_target(view: View, proof: Proof, path: str) -> ProvenTarget:
 def beside(lock: Path) -> Path | None:
     """The proof that lies beside a lock: of its name, else the plain one; None where there is none."""
     match = LOCK_NAME.fullmatch(lock.name)
-    name = TARGET.sub("", (match["requirements"] or match["pylock"] or "") if match else "")
-    return next((path for each in ([f"{name}.{BASE}"] if name else []) + [BASE]
+    whole = (match["requirements"] or match["pylock"] or "") if match else ""
+    names = [name for name in dict.fromkeys((whole, TARGET.sub("", whole))) if name]
+    return next((path for each in [*(f"{name}.{BASE}" for name in names), BASE]
                  if (path := lock.with_name(each)).is_file()), None)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackfix.errors import BadInput
+from stackfix.platforms import LINUX, split_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,10 @@ def open_proving(
     if not set(formats) & set(PIP_FORMATS):
         raise BadInput("--prove", "proves what pip installs, and only conda lockfiles are asked for",
                        f"ask for one of pip's too: --format {PIP_FORMATS[0]}")
+    places = request.stack.platforms
+    if not any(split_place(place)[0] in LINUX for place in places):
+        raise BadInput("--prove", f"simulates Linux's loader, and the lock is for {' and '.join(places)}",
+                       "leave it out, or lock for Linux too: --platform linux-64")
     from stackfix.cli.lock_prove import Proving
 
     return Proving(request, options, common)

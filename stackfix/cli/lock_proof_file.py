@@ -44,10 +44,14 @@ def is_of_another(path: Path, lock: Lock) -> bool:
 
 def compare_wheels(name: str, text: str, proof: Proof, lock: Lock) -> Iterator[Difference]:
     """Each wheel that only one of both has."""
+    from stackfix.cli.lock_prove_stack import is_simulated
+
     lines = text.splitlines()
     stated = {(each.python, each.platform): each for each in proof.targets}
     for locked in lock.targets:
-        target = stated.pop((locked.target.python, locked.target.platform), None)
+        if not is_simulated(locked.target):
+            continue
+        target = stated.pop((locked.target.python, locked.target.place), None)
         found, expected = wheels_in(target), wheels_of(locked)
         for sha256 in sorted(found.keys() - expected.keys(), key=found.__getitem__):
             yield Difference(path=name, line=line_of(lines, sha256), found=found[sha256], expected=None)

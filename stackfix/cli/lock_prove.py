@@ -10,8 +10,8 @@ import click
 
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.lock_proof_file import proof_file
-from stackfix.cli.lock_prove_stack import Prepared, planned_of, prepare
-from stackfix.cli.lock_prove_told import channels_text, noted
+from stackfix.cli.lock_prove_stack import Prepared, is_simulated, planned_of, prepare
+from stackfix.cli.lock_prove_told import channels_text, elsewhere_text, noted
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import Unreachable
@@ -92,7 +92,8 @@ class Proving:
         if self._prepared is None:
             self._prepared = prepare(self.options.matrix_directory)
         source = open_tables(self.common.cache_dir, self.open_transport, offline=self.common.offline)
-        planned = tuple(wheel for each in lock.targets for wheel in planned_of(each)[0])
+        targets = tuple(each for each in lock.targets if is_simulated(each.target))
+        planned = tuple(wheel for each in targets for wheel in planned_of(each)[0])
         self.announce(source, planned)
         with Bars(shown=not (self.common.quiet or self.common.as_json)) as bars:
             fetched = source.fetch(planned, bars.download)
@@ -100,8 +101,9 @@ class Proving:
         for each in fetched.failed:
             if each.code == MISMATCH:
                 raise AnotherFile(each.wheel.file, each.reason, each.next_step)
-        return Proof(targets=tuple(self._prepared.proven(each, fetched, source) for each in lock.targets),
-                     outside=tuple(channels_text(each) for each in lock.conda))
+        elsewhere = tuple(elsewhere_text(each.target) for each in lock.targets if each not in targets)
+        return Proof(targets=tuple(self._prepared.proven(each, fetched, source) for each in targets),
+                     outside=(*elsewhere, *(channels_text(each) for each in lock.conda)))
 
     def announce(self, source: TableSource, planned: tuple[PlannedWheel, ...]) -> None:
         """Say on stderr what would be downloaded, before it is."""

@@ -10,12 +10,13 @@ from stackfix.matrix.libraries import FILES, load_libraries
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.proof_table import load_proof_table
 from stackfix.matrix.records import Matrix
+from stackfix.platforms import LINUX
 from stackfix.prove.proof_records import OutsideOfProof, ProvenTarget
 from stackfix.prove.prove import Prover, Subject
 from stackfix.prove.records import Fetched, PlannedWheel, TableSource
 from stackfix.prove.simulate import Knowledge
 from stackfix.prove.surroundings import Laid, Locked, lay
-from stackfix.resolve.records import LockedPackage, TargetLock
+from stackfix.resolve.records import LockedPackage, Target, TargetLock
 
 SDIST = "is an sdist: what its build gives is not known before it is built"
 SECOND_STEP = "is built in the second step: what that gives is not known before"
@@ -60,6 +61,11 @@ def prepare(matrix_directory: str | None) -> Prepared:
 def folder_with(directory: Path | None, names: tuple[str, ...]) -> Path | None:
     """The folder where it has all these files; a copy of the matrix may have only those that decide a lock."""
     return directory if directory is not None and all((directory / name).exists() for name in names) else None
+
+
+def is_simulated(target: Target) -> bool:
+    """Whether it is known what the target's system does to load: Linux's."""
+    return target.platform in LINUX
 
 
 def planned_of(locked: TargetLock) -> tuple[tuple[PlannedWheel, ...], tuple[OutsideOfProof, ...]]:

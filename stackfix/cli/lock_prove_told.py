@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.prove.proof_records import CANNOT_TELL, CLEAN, FAILS, Proof, ProvenTarget, Tried
-from stackfix.resolve.records import Lock, Requirement
+from stackfix.resolve.records import Lock, Requirement, Target
 
 if TYPE_CHECKING:
     from stackfix.conda.records import CondaTarget
@@ -36,6 +36,12 @@ def channels_text(conda: CondaTarget) -> str:
     """That packages of channels are not proven."""
     target = f"conda, Python {conda.target.python} on {conda.target.platform}"
     return f"{target}: its {len(conda.records)} packages of channels are outside of the proof"
+
+
+def elsewhere_text(target: Target) -> str:
+    """That what a target's system loads is not simulated."""
+    return (f"Python {target.python} on {target.place}: not simulated, so it cannot be told whether it loads; only "
+            f"Linux's loader is known here")
 
 
 def notes_of(target: ProvenTarget) -> Iterator[str]:

@@ -73,7 +73,7 @@ class Prover:
         """The whole proof of the target."""
         clean_one = self.tried_clean()
         return ProvenTarget(
-            python=self.subject.target.python, platform=self.subject.target.platform,
+            python=self.subject.target.python, platform=self.subject.target.place,
             glibc=self.subject.target.glibc, verdict=clean_one.verdict, wheels=tuple(self.wheels()),
             outside=self.subject.outside, files=tuple(files_of(self.view, self.short)), imports=tuple(self.imports()),
             assumed=assumptions(self.view, self.stack.base, self.short), unknown=tuple(self.unknown()),
