@@ -10,9 +10,11 @@ import pytest
 from tests.hostile.answers import ANSWERS
 from tests.hostile.judge import play
 from tests.hostile.measured import Warm
+from tests.hostile.pages import PAGES
 from tests.hostile.records import Scenario
+from tests.hostile.redirects import REDIRECTS
 
-CORPUS = (*ANSWERS,)
+CORPUS = (*ANSWERS, *REDIRECTS, *PAGES)
 
 
 @pytest.fixture(scope="module")

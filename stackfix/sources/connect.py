@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import ssl
 
 
+_ABOUT_MACHINES = frozenset(("fd00:ec2::254", "100.100.100.200", "168.63.129.16"))    # beside 169.254.169.254
+
+
 class CannotConnect(Exception):
     """No connection. `final`: trying again cannot help (an untrusted certificate, a proxy that says no)."""
 
@@ -60,7 +63,7 @@ class Dialer:
 
     def _tcp(self, host: str, port: int) -> socket.socket:
         try:
-            sock = socket.create_connection((host, port), timeout=self._timeout)
+            sock = self._connected(host, port)
         except TimeoutError:
             raise CannotConnect(f"no connection to {host} within {self._timeout:g} s") from None
         except socket.gaierror as fault:
@@ -70,6 +73,27 @@ class Dialer:
             raise CannotConnect(f"no connection to {host}:{port} ({reason})") from None
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
+
+    def _connected(self, host: str, port: int) -> socket.socket:
+        """A socket to the first address of the host that takes it. Raises OSError, or CannotConnect for some addresses.
+
+        Not socket.create_connection: names are judged by where they lead, before anything is asked there.
+        """
+        problem: OSError | None = None
+        for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            if is_of_the_machine(str(place[0])):
+                raise CannotConnect(f"{host} leads to {place[0]}, where machines ask about themselves", final=True,
+                                    hint="no index is there: whoever sent us there is not to be trusted")
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.settimeout(self._timeout)
+                sock.connect(place)
+            except OSError as fault:
+                sock.close()
+                problem = fault
+            else:
+                return sock
+        raise problem or OSError("no address")
 
     def _tls(self, sock: socket.socket, host: str) -> Socket:
         import ssl
@@ -151,6 +175,17 @@ def parse_proxy(url: str) -> Address:
         return parse_address(text)
     except ValueError as fault:
         raise BadInput(f"proxy {shown(text)}", str(fault), "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY") from None
+
+
+def is_of_the_machine(address: str) -> bool:
+    """Whether an IP address is link-local, or where clouds tell a machine about itself: no index is there."""
+    bare = address.lower().removeprefix("::ffff:")
+    return bare.startswith(("169.254.", "fe8", "fe9", "fea", "feb")) or bare in _ABOUT_MACHINES
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name or number, as far as that can be told without asking."""
+    return host == "localhost" or host.endswith(".localhost") or host.startswith(("127.", "0.")) or host == "::1"
 
 
 def bypasses_proxy(host: str, port: int, no_proxy: str | None) -> bool:

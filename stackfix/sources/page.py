@@ -174,6 +174,8 @@ def grouped(starts: Sequence[str], project: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     ours: dict[str, bool] = {}
     for start in starts:
+        if len(start) > _LONGEST_NAME:
+            continue                # no file system takes it, and what is made of it here may grow with its square
         head, _, rest = start.partition("-")
         version: str | None = None
         if start.endswith(("-", '.whl"')):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import unquote, urljoin, urlsplit
+
+from stackfix.sources.page_json import MOST_FILES
 
 _TAG = re.compile(r"(a|base|meta)(?=[\s/>])", re.IGNORECASE)
 _STOP = re.compile(r"[>\"']")
@@ -27,6 +30,8 @@ def entries_of(text: str, url: str) -> tuple[list[dict[str, object]], str | None
             entry = entry_of(attributes, base)
             if entry is not None:
                 entries.append(entry)
+                if len(entries) > MOST_FILES:
+                    raise ValueError(f"lists more than {MOST_FILES} files")
         elif name == "base" and "href" in attributes and base == url:
             base = _joined(url, attributes["href"])
         elif name == "meta" and attributes.get("name", "").lower() == "pypi:repository-version":
@@ -112,7 +117,9 @@ def _attributes(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text):
         value = match[2] or match[3] or match[4] or ""
-        found.setdefault(match[1].lower(), html.unescape(value))
+        with suppress(ValueError):      # a character with a number of thousands of digits
+            value = html.unescape(value)
+        found.setdefault(match[1].lower(), value)
     return found
 
 

@@ -21,9 +21,18 @@ _KEY = '"filename"'
 _FIRST = re.compile(r'"filename"(\s*:\s*)"')
 _FILES = re.compile(r'"files"\s*:\s*\[\s*')
 _MAX_NESTED = 16                    # objects inside an entry that may stand before its file name
+MOST_FILES = 200_000                # of one page; the largest known list some 20,000
+# What is decoded takes up to twenty times its text: only so much of it is, however large a page may be.
+_ENTRY, _LARGE_ENTRY = 16 * 1024, 1024 * 1024
+_FRAME, _UNUSUAL = 4 * 1024 * 1024, 8 * 1024 * 1024
+_PATIENCE = 16                      # times the length of a text that is searched before all names in it are noted
 # of a wheel "project-version-", of any other file the whole name and the quote behind it
 _START = r'([^"\\-]*-[^"\\-]*-(?=[^"\\]*\.whl")|[^"\\]*")'
 _decode = json.JSONDecoder().raw_decode
+
+
+class TooMuch(ValueError):
+    """A page of more than any page holds."""
 
 
 class Entries(Protocol):
@@ -50,12 +59,15 @@ class Decoded:
             raise ValueError("lists a file without a name") from None
         if not all(isinstance(name, str) for name in names):
             raise ValueError("lists a file without a name")
-        self._starts = list(map(_start_of, names))
-        self.starts = tuple(dict.fromkeys(self._starts))
+        self._places: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            self._places.setdefault(_start_of(name), []).append(place)
+        self.starts = tuple(self._places)
 
     def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
-        for start, entry in zip(self._starts, self._entries, strict=True):
-            if start in starts and (accept is None or accept(entry["filename"])):
+        for place in sorted(place for start in starts for place in self._places.get(start, ())):
+            entry = self._entries[place]
+            if accept is None or accept(entry["filename"]):
                 yield entry
 
 
@@ -71,6 +83,8 @@ class Found:
         self._counts = Counter(starts)
         self.starts = tuple(self._counts)
         self._text, self._mark = PageText(text, packed), mark
+        self._searched = 0                              # characters so far
+        self._noted: dict[str, list[int]] | None = None  # start -> where it is
 
     def of(self, starts: Sequence[str], accept: Callable[[str], bool] | None) -> Iterator[Entry]:
         """The entries of accepted files of these starts. Raises ValueError where one cannot be read."""
@@ -81,13 +95,27 @@ class Found:
 
     def _places(self, text: str, start: str) -> Iterator[tuple[int, str]]:
         """Where the files of a start are, and their names: from the end, where the newest versions mostly are."""
+        if self._searched > _PATIENCE * len(text):
+            for place in self._all_places(text).get(start, ()):
+                yield place, name_at(text, self._mark, place)
+            return
         sought, left, place = f"{self._mark}{start}", self._counts[start], len(text)
         while left:
-            place = text.rindex(sought, 0, place)
+            before, place = place, text.rindex(sought, 0, place)
+            self._searched += before - place
             name = name_at(text, self._mark, place)
             if _start_of(name) == start:
                 left -= 1
                 yield place, name
+
+    def _all_places(self, text: str) -> dict[str, list[int]]:
+        """Where the files of every start are: one pass, where a search for each would be one for each version."""
+        if self._noted is None:
+            noted: dict[str, list[int]] = {}
+            for match in re.compile(re.escape(self._mark) + _START).finditer(text):
+                noted.setdefault(match[1], []).append(match.start())
+            self._noted = noted
+        return self._noted
 
 
 def name_at(text: str, mark: str, place: int) -> str:
@@ -103,13 +131,31 @@ def entry_at(text: str, place: int, name: str) -> tuple[Entry, int, int]:
         at = text.rfind("{", 0, at)
         if at < 0:
             break
-        try:
-            entry, end = _decode(text, at)
-        except (ValueError, RecursionError):
-            continue
+        entry, end = decoded_at(text, at)
         if end > place and isinstance(entry, dict) and entry.get("filename") == name:
             return entry, at, end
     raise ValueError(f"says something of {name[:200]!r} that is no valid JSON")
+
+
+def decoded_at(text: str, at: int) -> tuple[object, int]:
+    """The JSON value that begins there, and its end; None and 0 where there is none, or one that is far too large."""
+    for most in (_ENTRY, _LARGE_ENTRY):
+        try:
+            value, end = _decode(text[at:at + most])
+        except (ValueError, RecursionError):
+            if at + most >= len(text):
+                break
+        else:
+            return value, at + end
+    return None, 0
+
+
+def whole(text: str) -> object:
+    """All of a page, decoded. Raises ValueError, and TooMuch where it would take too much memory."""
+    if len(text) > _UNUSUAL:
+        raise TooMuch(f"is no valid JSON, was cut short, or has a form that is not read beyond {_UNUSUAL} letters")
+    found: object = json.loads(text)
+    return found
 
 
 def read_json(content: bytes, packed: bytes | None = None) -> tuple[Entry, Entries]:
@@ -122,7 +168,9 @@ def read_json(content: bytes, packed: bytes | None = None) -> tuple[Entry, Entri
         found = find_entries(text, packed)
         if found is not None:
             return found
-        page = json.loads(text)
+        page = whole(text)
+    except TooMuch:
+        raise
     except (ValueError, RecursionError):
         raise ValueError("is no valid JSON, or was cut short") from None
     files = page.get("files") if isinstance(page, dict) else None
@@ -136,14 +184,22 @@ def find_entries(text: str, packed: bytes | None = None) -> tuple[Entry, Found] 
     first, opening = _FIRST.search(text), _FILES.search(text)
     if first is None or opening is None:
         return None
+    count = text.count(_KEY)
+    if count > MOST_FILES:
+        raise TooMuch(f"lists more than {MOST_FILES} files")
     mark = f'{_KEY}{first[1]}"'  # a search with a literal prefix runs five times as fast; other spellings are unusual
     starts: list[str] = re.compile(re.escape(mark) + _START).findall(text, opening.end())
-    if not starts or text.count(_KEY) != len(starts):
+    if not starts or count != len(starts):
         return None
     last = text.rindex(mark)
     _, begin, _ = entry_at(text, first.start(), name_at(text, mark, first.start()))
     _, _, end = entry_at(text, last, name_at(text, mark, last))
-    page = json.loads(text[:opening.end()] + text[end:])
+    if opening.end() + len(text) - end > _FRAME:
+        raise TooMuch(f"says more than {_FRAME} letters beside its files")
+    try:
+        page = json.loads(text[:opening.end()] + text[end:])
+    except ValueError:
+        return None                     # a file inside a file: decoding all of it tells
     if begin != opening.end() or not isinstance(page, dict) or page.get("files") != []:
         return None
     return page, Found(text, mark, starts, packed)

@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 from stackfix import __version__
 from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
-from stackfix.sources.connect import CannotConnect, Dialer, proxy_headers
+from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.pool import Pool, PoolClosed
@@ -276,6 +276,8 @@ def _next_hop(url: str, location: str) -> str:
         raise RequestFailed(url, "it redirects to something that is no http(s) address") from None
     if address.scheme == "http" and url.startswith("https:"):
         raise RequestFailed(url, f"it redirects from https to http ({shown(following)})")
+    if is_loopback(address.host) and not is_loopback(_parsed(url).host):
+        raise RequestFailed(url, f"it redirects to this machine ({shown(following)})")
     return following
 
 

@@ -13,7 +13,7 @@ from tests.hostile.records import Locked, Refused, Scenario
 from tests.hostile.stage import Stage
 
 LONGEST = 8_000             # letters of all that is told: a server's words are no reason to fill a screen
-PATIENT = {"PIP_DEFAULT_TIMEOUT": "30", "PIP_RETRIES": "1"}
+PATIENT = {"PIP_DEFAULT_TIMEOUT": "30", "PIP_RETRIES": "0"}
 
 
 def play(scenario: Scenario, folder: Path, warm: Warm) -> None:
@@ -40,7 +40,8 @@ def play(scenario: Scenario, folder: Path, warm: Warm) -> None:
         assert set(folder.iterdir()) <= {*before, folder / "cache"}, "something was written elsewhere"
         assert not list(home.iterdir())
         leaks = sorted({str(path.relative_to(folder)) for secret in stage.secrets
-                        for path, text in texts(folder) if secret.encode() in text})
+                        for path, text in texts(folder) if path.parent != notes or path.name.startswith("std")
+                        if secret.encode() in text})
         assert not leaks, f"a credential is in {leaks}"
 
 

@@ -55,13 +55,14 @@ class Stage:
     """One scenario's servers and command line. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.notes = folder / "notes"       # for what the scenario itself needs
         self.world = World(projects={**World().projects, "demo": {WHEEL: make_wheel(WHEEL)}})
         self.answers: dict[str, Says] = {}
         self.words = ["--with", "demo"]
         self.environ: dict[str, str] = {}
         self.secrets: list[str] = []        # what may be written and said nowhere
         self.login = ""                     # of the default index
+        self.others: list[Loopback] = []    # which are to learn nothing
         self.over = threading.Event()
         self._open = ExitStack()
 
