@@ -13,6 +13,7 @@ import pytest
 
 from tests.judges import torch_index
 from tests.judges.lockfile import Entry, read_entries
+from tests.judges.pages import Pages
 from tests.replay.releases import ReleaseServer
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
@@ -42,7 +43,23 @@ SHOWN = {       # what it must show: (options, files of the torch index)
         ("--torch", "2.6", "--cuda", "cpu", *PY311, "--with", "torchvision"),
         ("cpu/torch-2.6.0%2Bcpu-cp311-cp311-linux_x86_64.whl",
          "cpu/torchvision-0.21.0%2Bcpu-cp311-cp311-linux_x86_64.whl")),
+    "CUDA 12.8 on win-64": (
+        ("--torch", "2.7", "--cuda", "12.8", *PY311, "--platform", "win-64", "--with", "torchvision"),
+        ("cu128/torch-2.7.1%2Bcu128-cp311-cp311-win_amd64.whl",
+         "cu128/torchvision-0.22.1%2Bcu128-cp311-cp311-win_amd64.whl")),
+    "the CPU on linux-64 beside CUDA on win-64": (
+        ("--torch", "2.7", "--cuda", "12.8", *PY311, "--platform", "linux-64-cpu", "--platform", "win-64"),
+        ("cpu/torch-2.7.1%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl",
+         "cu128/torch-2.7.1%2Bcu128-cp311-cp311-win_amd64.whl")),
 }
+ON_DEFAULT = {      # builds for the CPU that the default index has, and its files of torch and torchvision
+    "osx-arm64": ("torch-2.8.0-cp311-none-macosx_11_0_arm64.whl",
+                  "torchvision-0.23.0-cp311-cp311-macosx_11_0_arm64.whl"),
+    "win-64": ("torch-2.8.0-cp311-cp311-win_amd64.whl", "torchvision-0.23.0-cp311-cp311-win_amd64.whl"),
+    "linux-aarch64": ("torch-2.8.0-cp311-cp311-manylinux_2_28_aarch64.whl",
+                      "torchvision-0.23.0-cp311-cp311-manylinux_2_28_aarch64.whl"),
+}
+WINDOWS = "torch-2.7.1+cu128-cp311-cp311-win_amd64.whl"
 TORCH_CU118 = "torch-2.3.1+cu118-cp311-cp311-linux_x86_64.whl"
 
 
@@ -76,13 +93,67 @@ def test_the_same_bytes_with_the_torch_index_and_without(
     alone = lock(words, tmp_path / "alone", NOBODY)
     assert (found.status, alone.status) == (0, 0), found.said + alone.said
     assert found.files == alone.files
-    written = [str(entry.url) for entry in torch_index.torch_entries(found.requirements)]
+    written = [str(entry.url) for file in sorted(found.folder.glob("requirements*.txt"))
+               for entry in torch_index.torch_entries(file)]
     assert written == [f"{torch_index.BASE}/{file}" for file in files]
     assert "could not be reached" not in found.said
     assert re.search(r"the torch index could not be reached .*: torch .* locked from what the matrix knows", alone.said)
     assert "confidence)" in alone.said                      # of its hashes, and of its requirements
     assert "was not read of its wheel" in alone.said
     assert "127.0.0.1:9" not in b"".join(alone.files.values()).decode()
+
+
+@pytest.mark.parametrize("platform", ON_DEFAULT)
+def test_a_build_for_the_cpu_that_the_default_index_has_is_taken_from_there(
+    platform: str, lock: Locker, store: Store, pages: Pages, tmp_path: Path
+) -> None:
+    words = ("--torch", "2.8", "--cuda", "cpu", *PY311, "--platform", platform, "--with", "torchvision")
+    with TorchReplica(store) as served:
+        found = lock(words, tmp_path / "index", served.url)
+        assert served.requests == []
+    alone = lock(words, tmp_path / "alone", NOBODY)
+    assert (found.status, alone.status) == (0, 0), found.said + alone.said
+    assert found.files == alone.files
+    assert "the torch index could not be reached" not in alone.said
+    locked = entries(tmp_path / "index")
+    assert [pages.stated(name)[locked[name].hashes[0]][0] for name in ("torch", "torchvision")] == list(
+        ON_DEFAULT[platform])
+    assert not [name for name in locked if name.startswith(("nvidia-", "triton"))]
+
+
+def test_a_row_for_windows_that_is_altered_changes_the_lock(lock: Locker, store: Store, tmp_path: Path) -> None:
+    words = ("--torch", "2.7", "--cuda", "12.8", *PY311, "--platform", "win-64")
+    with TorchReplica(store, alter=lambda each: None if each.file == WINDOWS else each) as without:
+        gone = lock(words, tmp_path / "gone", without.url)
+    assert gone.status == 0, gone.said
+    assert "torch-2.7.0%2Bcu128-cp311-cp311-win_amd64.whl" in str(entries(tmp_path / "gone")["torch"].url)
+    with TorchReplica(store, alter=with_hash(WINDOWS, "0" * 64)) as lying:
+        found = lock(words, tmp_path / "lying", lying.url)
+    assert found.status == 3, found.said
+    assert "0" * 64 in found.said
+
+
+def test_nothing_is_built_for_cuda_on_macos(lock: Locker, replica: TorchReplica, tmp_path: Path) -> None:
+    words = ("--torch", "2.8", "--cuda", "12.8", *PY311, "--platform", "osx-arm64")
+    alone = lock(words, tmp_path / "alone", replica.url)
+    assert alone.status == 1, alone.said
+    assert "--cuda cpu in place of 12.8" in alone.said
+    beside = lock((*words, "--platform", "linux-64"), tmp_path / "beside", replica.url)
+    assert beside.status == 0, beside.said
+    assert "for osx-arm64 is the default index's wheel, without CUDA" in beside.said
+
+
+def test_an_xformers_for_windows_is_taken_with_a_torch_for_cuda_alone(
+    lock: Locker, replica: TorchReplica, tmp_path: Path
+) -> None:
+    """Its Windows wheel on the default index is built for CUDA, torch's there is not; no metadata say so."""
+    words = ("--torch", "2.8", *PY311, "--platform", "win-64", "--with", "xformers")
+    found = lock(words, tmp_path / "cpu", replica.url)
+    assert found.status == 1, found.said
+    assert "on Windows too" in found.said
+    with_cuda = lock((*words, "--cuda", "12.8"), tmp_path / "cuda", replica.url)
+    assert with_cuda.status == 0, with_cuda.said
+    assert f"{torch_index.BASE}/cu128/xformers-0.0.32" in str(entries(tmp_path / "cuda")["xformers"].url)
 
 
 def test_an_address_is_an_archive_without_a_version_and_needs_no_index(

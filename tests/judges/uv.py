@@ -19,6 +19,7 @@ from tests.replay.releases import REQUIRES, ReleaseServer, stand_in
 Requires = Mapping[str, tuple[str, ...]]
 NONE: Requires = {}
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
+ELSEWHERE = {"win-64": "x86_64-pc-windows-msvc", "osx-arm64": "aarch64-apple-darwin"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class UvJudge:
     python: str
     platform: str
     glibc: str = "2.28"
+    macos: str = "14.0"
 
     def _run(self, *words: str | Path, cwd: Path) -> Run:
         program = shutil.which("uv")
@@ -38,10 +40,13 @@ class UvJudge:
         index = ["--index-url", self.index_url]
         # else it looks for a Python of the target, here and to download: seconds for what it does not need
         here = ["--python", sys.executable]
-        env = clean_environment(UV_CACHE_DIR=str(self.cache), UV_PYTHON_DOWNLOADS="never")
+        env = clean_environment(UV_CACHE_DIR=str(self.cache), UV_PYTHON_DOWNLOADS="never",
+                                MACOSX_DEPLOYMENT_TARGET=self.macos)
         return run([program, *words, *where, *here, *index], cwd=cwd, env=env)
 
     def _platform(self) -> str:
+        if self.platform in ELSEWHERE:
+            return ELSEWHERE[self.platform]
         return f"{MACHINES[self.platform]}-manylinux_{self.glibc.replace('.', '_')}"
 
     def dry_run(self, requirements: Path, scratch: Path, requires: Requires = NONE, *, no_deps: bool = False) -> Run:

@@ -48,11 +48,17 @@ class Row:
 
     @property
     def platform(self) -> str:
-        return "linux-aarch64" if self.file.endswith("aarch64.whl") else "linux-64"
+        return platform_of(self.file)
 
     @property
     def public(self) -> str:
         return self.version.partition("+")[0]
+
+
+def platform_of(file: str) -> str:
+    """The platform of a wheel's name."""
+    ends = {"win_amd64.whl": "win-64", "_arm64.whl": "osx-arm64", "aarch64.whl": "linux-aarch64"}
+    return next((platform for end, platform in ends.items() if file.endswith(end)), "linux-64")
 
 
 @cache
@@ -185,12 +191,11 @@ class LoopbackTorchIndex:
         """The default index's wheel of the release, for the same Python and machine where there is one."""
         page = self.store.page(row.project)
         tags = row.file.removesuffix(".whl").split("-")[-3:]
-        machine = "aarch64.whl" if row.platform == "linux-aarch64" else "x86_64.whl"
         start = f"{row.project.replace('-', '_')}-{row.public}-"
         wheels = [] if page is None else [
             file for name, file in page.files.items() if name.startswith(start) and name.endswith(".whl")]
         return max(wheels, key=lambda file: (
-            file.filename.endswith(machine), f"-{tags[0]}-{tags[1]}-" in file.filename), default=None)
+            platform_of(file.filename) == row.platform, f"-{tags[0]}-{tags[1]}-" in file.filename), default=None)
 
     def wheel(self, row: Row) -> bytes:
         """A small wheel under the file's name, with its METADATA and nothing else."""
