@@ -186,9 +186,8 @@ def name_of(line: str) -> str:
 def gives(evidence: Evidence, solved: Solved) -> str:
     """`torch 2.3.1, CUDA 12.1, cuDNN 8.9.2.26, flash-attn 2.5.8`."""
     stack = summary(evidence, solved)
-    build: TorchBuild = next(iter(solved.stack.builds.values()))
     parts = [f"torch {stack.torch}", "CPU build" if stack.cuda == query.CPU else f"CUDA {stack.cuda}"]
-    if stack.cudnn and build.cuda != query.CPU:
+    if stack.cudnn and stack.cuda != query.CPU:
         parts.append(f"cuDNN {stack.cudnn}")
     if stack.flash_attn:
         second = " (sdist, second step)" if solved.plan is not None and solved.plan.sdists else ""

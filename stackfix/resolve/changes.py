@@ -120,7 +120,8 @@ def _other_place(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterato
         held = [{build.cuda for build in rows if build.platform == place}
                 for place in request.platforms if follows_cuda(place)]
         common = set.intersection(*held) if held else set()
-        for cuda in sorted(common - {query.CPU}, key=_numbers, reverse=True):
+        usual = {build.cuda for build in rows if build.index == query.DEFAULT_INDEX}
+        for cuda in sorted(common - {query.CPU}, key=lambda each: (each in usual, _numbers(each)), reverse=True):
             yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: builds on the torch index")
 
 

@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import LINUX
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import (
@@ -28,6 +29,7 @@ from stackfix.resolve.judged import judgements
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Target, WheelHashDisagreement
+from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile, ReleaseAsset
 
 
@@ -67,6 +69,10 @@ class FlashAttn:
         shared.refused = other.refused
         return shared
 
+    def view(self, target: Target) -> TargetView:
+        """The target's marker environment and tags."""
+        return self._evidence.view(target)
+
     def plans(
         self, builds: Mapping[Target, TorchBuild], specifiers: Iterable[SpecifierSet], archs: tuple[str, ...],
         kept: str | None,
@@ -87,7 +93,7 @@ class FlashAttn:
 
         As the release source lists them where it answers, else as the matrix does.
         """
-        if build.cuda == query.CPU or build.cxx11_abi is None:
+        if build.cuda == query.CPU or build.cxx11_abi is None or target.platform not in LINUX:
             return {}
         allowed = tuple(
             version for version in query.flash_attn_versions(self._evidence.matrix)

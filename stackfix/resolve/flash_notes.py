@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import PLATFORMS
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import cuda_tag_if_fits, has_code_for, lacking_archs, version_of
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
+from stackfix.resolve.flash_reasons import is_served
 from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import Target
@@ -32,10 +34,10 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     if solved.flash_attn_out is not None or not targets:
         return
     left_out = [target for target in targets if plan is None or not plan.covers(target)]
-    if left_out and cuda_builds(solved):
-        yield _left_out(evidence, solved, left_out)
-    elif left_out:
-        yield "flash-attn is left out: it has no CPU build"
+    served = [target for target in left_out if is_served(target, solved.stack.builds[target.place])]
+    if served:
+        yield _left_out(evidence, solved, served)
+    yield from _not_served(solved, [target for target in left_out if target not in served])
     yield from _refused(flash, solved)
     if plan is None:
         return
@@ -48,6 +50,23 @@ def flash_attn_notes(evidence: Evidence, flash: FlashAttn, solved: Solved) -> It
     for target, wheel in sorted(plan.wheels.items()):
         if wheel.row is not None and wheel.row.confidence == "low":
             yield f"the hash of {wheel.file} ({words(target)}) is known with low confidence ({wheel.row.source})"
+
+
+def _not_served(solved: Solved, targets: list[Target]) -> Iterator[str]:
+    """That flash-attn is left out where upstream has no wheel for the kind of build, or for the system."""
+    on_cpu = [target for target in targets if solved.stack.builds[target.place].cuda == query.CPU]
+    if on_cpu and len(on_cpu) == len(solved.closures):
+        yield "flash-attn is left out: it has no CPU build"
+    elif on_cpu:
+        yield f"flash-attn is left out for {_places(on_cpu)}: it has no CPU build"
+    others = [target for target in targets if target not in on_cpu]
+    if others:
+        systems = " or ".join(dict.fromkeys(PLATFORMS[target.platform].system for target in others))
+        yield f"flash-attn is left out for {_places(others)}: upstream has no wheel for {systems}"
+
+
+def _places(targets: list[Target]) -> str:
+    return " and ".join(dict.fromkeys(target.place for target in targets))
 
 
 def _refused(flash: FlashAttn, solved: Solved) -> Iterator[str]:

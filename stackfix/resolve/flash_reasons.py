@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import LINUX
 from stackfix.resolve.against import Reason
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import cuda_tag_if_fits, lacking_archs, version_of
@@ -27,18 +30,37 @@ def flash_plans(
     specifiers = [ask.specifier for ask in question.flash_attn]
     kept = dict(question.request.kept).get(FLASH_ATTN)
     plans: list[FlashPlan | None] = [*flash.plans(builds, specifiers, question.request.gpu_archs, kept)]
-    if question.wants_flash_attn:
-        met: list[FlashPlan | None] = [plan for plan in plans if plan is not None and not plan.left_out]
+    needed = must_have(flash, question, builds)
+    if needed:
+        met: list[FlashPlan | None] = [plan for plan in plans if plan is not None and all(map(plan.covers, needed))]
         return met[:MAX_PLANS]
+    if question.wants_flash_attn:
+        return [None]                   # its markers leave every target out
     best = plans[0] if plans else None
     same = [plan for plan in plans if plan is not None and best is not None and plan.left_out == best.left_out]
     return [*same[:MAX_PLANS], None]
+
+
+def must_have(flash: FlashAttn, question: Question, builds: Mapping[Target, TorchBuild]) -> list[Target]:
+    """The targets for which flash-attn is asked and must be had: where some are for CUDA on Linux, these alone.
+
+    Upstream has no wheel for another system, and none for the CPU.
+    """
+    asking = [ask for ask in question.flash_attn if not ask.constraint]
+    asked = [target for target in builds if any(ask.holds_for(flash.view(target)) for ask in asking)]
+    return [target for target in asked if is_served(target, builds[target])] or asked
+
+
+def is_served(target: Target, build: TorchBuild) -> bool:
+    """Whether upstream has wheels for the system and kind of build at all."""
+    return target.platform in LINUX and build.cuda != query.CPU
 
 
 def no_wheel_reason(
     evidence: Evidence, flash: FlashAttn, question: Question, stack: Stack, targets: list[Target]
 ) -> Reason:
     """Why the flash-attn that was asked for cannot be had with this torch."""
+    targets = must_have(flash, question, {target: stack.builds[target.place] for target in targets}) or targets
     asks = [ask.asked for ask in question.flash_attn]
     asks += [asked for target in targets for asked in question.python_ask(target.python)]
     places = " and ".join(f"Python {target.python} on {target.place}" for target in targets)
@@ -47,7 +69,7 @@ def no_wheel_reason(
     )
     build = stack.builds[targets[0].place]
     abi = "" if build.cxx11_abi is None else f", {'new' if build.cxx11_abi else 'old'} C++ ABI"
-    stack_words = f"{{torch}} ({cuda_words(stack.cuda)}{abi}), {places}"
+    stack_words = f"{{torch}} ({cuda_words(build.cuda)}{abi}), {places}"
     lacking = tuple(dict.fromkeys(arch for target in targets for arch in _lacking(evidence, question, stack, target)))
     if lacking:
         gpus = [asked for asked in question.ask("gpu-arch") if asked.value in lacking]
