@@ -72,7 +72,8 @@ class World:
         if kind == "simple" and files:
             return ok(self.page(project, files))
         wheel = files.get(file)
-        return status("404 Not Found") if wheel is None else ok(wheel, kind="application/zip")
+        kind = "application/gzip" if file.endswith(".gz") else "application/zip"
+        return status("404 Not Found") if wheel is None else ok(wheel, kind=kind)
 
     def page(self, project: str, files: Mapping[str, bytes]) -> bytes:
         base = self.url.removesuffix("/simple")

@@ -11,14 +11,13 @@ from stackfix.sources.errors import SdistNeedsBuild
 
 
 def build_notes(evidence: Evidence, candidate: Candidate, target: Target) -> Iterator[str]:
-    """That its code ran here, for which machine it spoke, and what an installer will do."""
+    """That its code ran, on which machine, and what an installer will do."""
     metadata = evidence.metadata(candidate)
     if isinstance(metadata, SdistNeedsBuild) or metadata.built_on is None:
         return
     yield (
-        f"the requirements of {candidate.label} were read by building its sdist with Python {target.python} on"
-        f" {metadata.built_on}, which runs its code; an installer builds it again, and the lock does not pin what that"
-        " build itself needs"
+        f"the requirements of {candidate.label} were read by building its sdist on {metadata.built_on}, which runs its"
+        " code; an installer builds it again, and the lock does not pin what that build itself needs"
     )
     if metadata.built_on != target.platform:
         yield (

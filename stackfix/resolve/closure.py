@@ -26,15 +26,17 @@ class TooManyRounds(AnswerIsNo):
 
     reference = "too-many-rounds"
 
-    def __init__(self, rounds: int) -> None:
-        super().__init__(rounds)
-        self.rounds = rounds
+    def __init__(self, rounds: int, unbuilt: tuple[str, ...] = ()) -> None:
+        super().__init__(rounds, unbuilt)
+        self.rounds, self.unbuilt = rounds, unbuilt     # projects whose sdists were passed over
 
     def what(self) -> str:
         return f"no set of packages was found within {self.rounds} rounds; whether there is one is not known"
 
     def next_step(self) -> str:
-        return "limit the versions of your own requirements"
+        passed = "".join(f" --allow-builds {name}" for name in self.unbuilt)
+        built = f"; or let sdists be built that were passed over, which runs their code:{passed}" if passed else ""
+        return f"limit the versions of your own requirements{built}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def _search(problem: Problem, forced: Propagation) -> dict[str, Candidate] | Cla
         return clash
     found = _attempt(problem, forced, MAX_ROUNDS)
     if found is None:
-        raise TooManyRounds(MAX_ROUNDS)
+        raise TooManyRounds(MAX_ROUNDS, tuple(sorted(problem.evidence.unbuilt)))
     return found
 
 

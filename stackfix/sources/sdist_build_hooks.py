@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from stackfix.errors import StackfixError
 from stackfix.sources.archives import MAX_METADATA, BadArchive, metadata_in_wheel
 from stackfix.sources.errors import SdistBuildFailed
+from stackfix.sources.page import normalise
 from stackfix.sources.records import IndexFile, IndexSettings
 from stackfix.sources.sdist_build_python import (
     build_environment,
@@ -150,6 +151,9 @@ class _Build:
         if found.url is not None:
             raise self._failed(f"its build requirement {str(text)[:100]!r} comes from an address of its own, and only"
                                " the index is asked")
+        if any(route.project == normalise(found.name) for route in self._settings.routes):
+            raise self._failed(f"its build requirement {found.name} is pinned to an index of its own, which builds do"
+                               " not follow")
         return str(found)
 
     def _installer(self, python: str) -> list[str]:
