@@ -1,6 +1,7 @@
 """Public reports on pip resolution and locking, each with its right answer.
 
-Those on conda stand in test_cases_k6_conda.py; the other one of their kind needs the torch index and macOS.
+Those on conda stand in test_cases_k6_conda.py, those on several platforms and the torch index in
+test_cases_k6_platforms.py.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stackfix.cli.followed_torch_index import without_torch_index
 from stackfix.quick import dataclass
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def follow_settings(
     common: CommonOptions,
 ) -> Followed:
     """The request with what its settings ask beside the options, which win. Raises BadInput."""
+    settings = without_torch_index(settings, torch_index=torch_index, directory=directory)
     followed = Followed(stack=stack, settings=settings, torch_index=torch_index, notes=settings.notes)
     if settings.constraints:
         from stackfix.resolve.records import Requirement
