@@ -151,9 +151,21 @@ def test_an_xformers_for_windows_is_taken_with_a_torch_for_cuda_alone(
     found = lock(words, tmp_path / "cpu", replica.url)
     assert found.status == 1, found.said
     assert "on Windows too" in found.said
+    assert "--cuda 12.8 added" in found.said
     with_cuda = lock((*words, "--cuda", "12.8"), tmp_path / "cuda", replica.url)
     assert with_cuda.status == 0, with_cuda.said
     assert f"{torch_index.BASE}/cu128/xformers-0.0.32" in str(entries(tmp_path / "cuda")["xformers"].url)
+
+
+@pytest.mark.parametrize(("driver", "status"), [("526.98", 1), ("528.33", 0)])
+def test_windows_has_drivers_of_its_own(
+    driver: str, status: int, lock: Locker, replica: TorchReplica, tmp_path: Path
+) -> None:
+    words = ("--torch", "2.8", "--cuda", "12.8", *PY311, "--platform", "win-64", "--driver", driver)
+    found = lock(words, tmp_path, replica.url)
+    assert found.status == status, found.said
+    assert ("--driver 527.41 in place of 526.98" if status else "driver >= 527.41") in found.said
+    assert "cuda-compat" not in found.said
 
 
 def test_an_address_is_an_archive_without_a_version_and_needs_no_index(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
-from stackfix.platforms import split_place
+from stackfix.platforms import LINUX, split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.pep508 import parse_version
@@ -156,10 +156,10 @@ def page_words(evidence: Evidence, build: TorchBuild | None) -> str:
 
 def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> Iterator[Reason]:
     request = question.request
-    if request.driver is None or request.cuda_compat:
+    if request.driver is None or (request.cuda_compat and build.platform in LINUX):     # no such package for Windows
         return
-    if query.driver_supports(evidence.matrix, request.driver, build.cuda) is False:
-        family = query.driver_floor(evidence.matrix, build.cuda)
+    if query.driver_supports(evidence.matrix, request.driver, build.cuda, build.platform) is False:
+        family = query.driver_floor(evidence.matrix, build.cuda, build.platform)
         if family is not None:
             yield Reason(
                 kind="matrix", asks=question.ask("driver"), source=family.source, rows=(family,),

@@ -44,7 +44,7 @@ def summary(evidence: Evidence, solved: Solved) -> StackSummary:
             chosen.setdefault(name, str(candidate.version))
     if not solved.closures:
         chosen = _of_channels(solved)
-    family = query.driver_floor(evidence.matrix, build.cuda)
+    family = query.driver_floor(evidence.matrix, build.cuda, build.platform)
     abis = {build.cxx11_abi for build in builds}
     return StackSummary(
         torch=solved.stack.text,

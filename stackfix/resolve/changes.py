@@ -114,9 +114,11 @@ def _other_place(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterato
     if other not in request.platforms:
         places = tuple(other if place == asked.value else place for place in request.platforms)
         yield Change(request=request.with_(platforms=places), text=_in_place(asked, other))
-    if request.cuda is None and len(request.platforms) > 1:
-        own = _first_minor(request.torch) if request.torch is not None else None
-        rows = [build for build in query.builds(matrix) if own in (None, query.minor_of(build.version))]
+    own = _first_minor(request.torch) if request.torch is not None else None
+    rows = [build for build in query.builds(matrix) if own in (None, query.minor_of(build.version))]
+    for_cpu = any(build.platform == platform and build.index == query.DEFAULT_INDEX and build.cuda == CPU
+                  for build in rows)
+    if request.cuda is None and (len(request.platforms) > 1 or for_cpu):
         held = [{build.cuda for build in rows if build.platform == place}
                 for place in request.platforms if follows_cuda(place)]
         common = set.intersection(*held) if held else set()
@@ -135,21 +137,25 @@ def _variants_that_run(matrix: Matrix, request: StackRequest) -> Iterator[Change
         if build.index != query.DEFAULT_INDEX and build.cuda != query.CPU and build.platform in request.platforms
         and query.minor_of(build.version) == minor
         and all(query.gpu_runs(build.gpu_archs, gpu) for gpu in request.gpu_archs)
-        and (request.driver is None or query.driver_supports(matrix, request.driver, build.cuda) is not False)
+        and (request.driver is None or query.driver_supports(
+            matrix, request.driver, build.cuda, build.platform) is not False)
     }
     for cuda in sorted(fitting, key=_numbers, reverse=True):
         yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: a build on the torch index")
 
 
 def _other_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
-    floors = [family.floor for family in sorted(matrix.driver_families, key=lambda family: family.cuda_major)]
+    windows = {split_place(place)[0] for place in request.platforms} == {"win-64"}
+    known = sorted(matrix.driver_families, key=lambda family: family.cuda_major)
+    floors = [floor for each in known if (floor := each.windows if windows else each.floor) is not None]
     newer = [
         Change(request=request.with_(driver=floor), text=_in_place(asked, floor))
         for floor in floors if _numbers(floor) > _numbers(asked.value)
     ]
     compat = request.with_(cuda_compat=True)
     yield from newer[:1]
-    yield Change(request=compat, text="--cuda-compat added: a forward-compatibility package on a data-centre GPU")
+    if not windows:
+        yield Change(request=compat, text="--cuda-compat added: a forward-compatibility package on a data-centre GPU")
     yield from newer[1:]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from stackfix.abi.records import JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import DriverFamily, Rule
-from stackfix.platforms import PLATFORMS
+from stackfix.platforms import LINUX, PLATFORMS
 from stackfix.resolve.build_notes import build_notes
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
@@ -68,11 +68,12 @@ def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
 def _driver_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
     request = solved.question.request
     for build in cuda_builds(solved):
-        family = query.driver_floor(evidence.matrix, build.cuda)
+        family = query.driver_floor(evidence.matrix, build.cuda, build.platform)
         if request.driver is not None and family is None:
-            cuda = cuda_words(build.cuda)
+            cuda = cuda_words(build.cuda) + ("" if build.platform in LINUX else f" on {build.platform}")
             yield f"whether driver {request.driver} runs {cuda} is unknown: the matrix has no floor for it"
-        elif request.driver is not None and query.driver_supports(evidence.matrix, request.driver, build.cuda) is False:
+        elif request.driver is not None and query.driver_supports(
+                evidence.matrix, request.driver, build.cuda, build.platform) is False:
             yield (
                 f"driver {request.driver} is older than {family.floor if family else 'the floor'}, which"
                 f" {cuda_words(build.cuda)} needs: it runs only through a forward-compatibility package"

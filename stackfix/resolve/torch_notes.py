@@ -56,7 +56,8 @@ def _requires_notes(evidence: Evidence, wheels: TorchWheels, found: Iterable[Can
         if build is not None:
             source = f"{build.confidence} confidence: {build.source.partition(';')[0]}"
             libraries = ("that it needs no CUDA libraries is said by the matrix" if build.cuda == query.CPU
-                         else "its CUDA libraries are those of the matrix")
+                         else "its CUDA libraries are those of the matrix" if build.cudnn is not None
+                         else "that it carries its CUDA libraries is said by the matrix")
             yield (f"what {candidate.label} requires was not read of its wheel: {libraries} ({source}), the rest is"
                    " that of the default index's wheel")
         elif row is None or row.requires is None:
