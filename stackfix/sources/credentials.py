@@ -64,6 +64,8 @@ class Credentials:
         for _, header in given:
             if header.startswith("Basic "):  # files often lie beside the index, not below it; pip and uv do the same
                 return header
+        if any(base.origin == address.origin and each.authenticate == "never" for base, each in self._policies):
+            return None     # the files of an index that gets no login
         return self._by_host.get(address.host)
 
     def required(self, address: Address) -> bool:
@@ -105,7 +107,7 @@ class Credentials:
         if self._keyring is None:
             from stackfix.sources.keyring import Keyring
 
-            self._keyring = Keyring(enabled=True)
+            self._keyring = Keyring(like=self._keyring_wanted or "")
         return self._keyring
 
     def _add(self, address: Address, header: str) -> None:

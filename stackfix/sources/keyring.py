@@ -7,29 +7,33 @@ user and no password, or whose login is required without a user being named. Wha
 from __future__ import annotations
 
 import subprocess
+import threading
 from shutil import which
 
 from stackfix.sources.address import Address
 
 SECONDS = 30.0
 LARGEST = 64 * 1024
+UV, PIP = "uv", "pip"
 
 
 class Keyring:
     """The program, or that there is none."""
 
-    def __init__(self, *, enabled: bool, seconds: float = SECONDS) -> None:
-        self._program = which("keyring") if enabled else None
-        self._seconds = seconds
+    def __init__(self, *, like: str = UV, seconds: float = SECONDS) -> None:
+        self._program, self._like, self._seconds = which("keyring"), like, seconds
 
     def login(self, service: str, address: Address, user: str | None) -> tuple[str, str] | None:
         """(user, password) for an index, by its address, else by its host; None where none is known.
 
+        The names are those that pip or uv asks for, whoever is told to ask: an entry may be kept by any of them.
         Without `user` the program is asked for both (`--mode creds`, keyring 25.2 and later).
         """
         if self._program is None or not _plain(service) or (user is not None and not _plain(user)):
             return None
-        for name in (service, address.netloc):
+        names = (f"{service}/", address.netloc) if self._like == PIP else (
+            service, address.netloc, f"{address.scheme}://{address.netloc}")
+        for name in names:
             found = self._ask(name, user)
             if found is not None:
                 return found
@@ -46,17 +50,30 @@ class Keyring:
 
 def _output(words: list[str], seconds: float) -> str | None:
     """What the program writes to stdout; None where it fails, is too slow, or writes too much. It asks nobody."""
+    late = threading.Event()
     try:
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, start_new_session=True) as child:
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              start_new_session=True) as child:
+            def stop() -> None:
+                late.set()
+                _stop(child)
+
+            timer = threading.Timer(seconds, stop)
+            timer.daemon = True
+            timer.start()
             try:
-                said, _ = child.communicate(timeout=seconds)
+                said = b"" if child.stdout is None else child.stdout.read(LARGEST + 1)
+                if len(said) > LARGEST:
+                    stop()
+                child.wait()
             except BaseException:
                 _stop(child)
                 raise
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+            finally:
+                timer.cancel()
+    except (OSError, ValueError):
         return None
-    if child.returncode != 0 or len(said) > LARGEST:
+    if child.returncode != 0 or late.is_set():
         return None
     try:
         return said.decode()

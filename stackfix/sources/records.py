@@ -120,7 +120,7 @@ class IndexSettings:
     pins: tuple[IndexPin, ...] = ()
     routes: tuple[Route, ...] = ()  # of projects that are pinned; all others are looked up on `indexes`
     policies: tuple[IndexPolicy, ...] = ()
-    keyring: bool = False           # whether the program `keyring` may be asked for passwords
+    keyring: str | None = None      # "uv", "pip": whose settings let the program `keyring` be asked for passwords
     uploaded_before: tuple[UploadLimit, ...] = ()   # the first that fits a file counts
     constraints: tuple[AskedBySettings, ...] = ()
     notes: tuple[str, ...] = ()     # settings that a user would expect to count and that do not, for the lock's notes

@@ -83,7 +83,7 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
         netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
         pins=pins, routes=routes_of(pins), policies=uv.policies,
-        keyring=pip.keyring if uv.keyring is None else uv.keyring,
+        keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
 
 
