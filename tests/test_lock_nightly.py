@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,16 @@ from tests.judges import torch_index
 from tests.judges.lockfile import Entry, read_entries
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
-from tests.replay.torch_nightly import CU128, NightlyReplica
-from tests.variant_locks import Locker, settle
+from tests.replay.torch_index import Row
+from tests.replay.torch_nightly import CU128, NIGHTS, Night, NightlyReplica
+from tests.variant_locks import NOBODY, Locked, Locker, settle
 
 pytestmark = pytest.mark.recorded
 
-PY311 = ("--python", "3.11")
+PY311 = ("--python", "3.11", "--no-flash-attn")
+OF_SEPTEMBER_2 = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", *PY311)
+BASE = f"{torch_index.BASE}/nightly"
+LINUX = "cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +43,276 @@ def entries(folder: Path) -> dict[str, Entry]:
     return {entry.name: entry for entry in read_entries(folder / "requirements.txt")}
 
 
+def notes(found: Locked) -> str:
+    return "\n".join(line for line in found.said.splitlines() if line.startswith("note:"))
+
+
+def offers(found: Locked) -> list[str]:
+    """The changes that were offered, as `--torch X in place of Y`."""
+    return [line.partition(":")[0].strip() for line in found.said.partition("nearest that work")[2].splitlines()
+            if line.startswith("  ") and not line.startswith("    ")]
+
+
 def test_a_nightly_comes_from_its_path_and_its_libraries_from_the_default_index(
     lock: Locker, replica: NightlyReplica, tmp_path: Path
 ) -> None:
-    words = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", *PY311, "--with", "torchvision")
-    found = lock(words, tmp_path, replica.url)
+    found = lock((*OF_SEPTEMBER_2, "--with", "torchvision", "--with", "torchaudio"), tmp_path, replica.url)
     assert found.status == 0, found.said
     locked = entries(tmp_path)
-    base = f"{torch_index.BASE}/nightly"
-    end = "cp311-cp311-manylinux_2_28_x86_64.whl"
-    assert str(locked["torch"].url) == f"{base}/cu128/torch-2.9.0.dev20250902%2Bcu128-{end}"
-    assert str(locked["torchvision"].url) == f"{base}/cu128/torchvision-0.24.0.dev20250902%2Bcu128-{end}"
-    assert str(locked["pytorch-triton"].url).startswith(f"{base}/pytorch_triton-3.4.0%2Bgitf7888497-cp311-cp311-")
+    assert str(locked["torch"].url) == f"{BASE}/cu128/torch-2.9.0.dev20250902%2Bcu128-{LINUX}"
+    assert str(locked["torchvision"].url) == f"{BASE}/cu128/torchvision-0.24.0.dev20250902%2Bcu128-{LINUX}"
+    assert str(locked["torchaudio"].url) == f"{BASE}/cu128/torchaudio-2.8.0.dev20250902%2Bcu128-{LINUX}"
+    assert str(locked["pytorch-triton"].url).startswith(f"{BASE}/pytorch_triton-3.4.0%2Bgitf7888497-cp311-cp311-")
     for name, version in CU128.items():
         assert (locked[name].version, locked[name].url) == (version, None)
     assert found.said.splitlines()[2].startswith("torch 2.9.0.dev20250902 (nightly of 2025-09-02) · CUDA 12.8 · cuDNN")
+    assert replica.url not in b"".join(found.files.values()).decode()
+
+
+@pytest.mark.parametrize("words", [
+    ("--torch", "==2.9.0.dev20250902", "--cuda", "12.8"),
+    ("--torch", "2.9.0.dev20250902+cu128"),
+    ("--torch", "nightly-2025-09-02", "--cuda", "12.8"),
+    ("--torch", "nightly-20250902", "--cuda", "12"),
+    ("--torch", "2.9.0.dev20250902"),                       # CUDA 12.8 is that of the release before
+    ("--with", "torch==2.9.0.dev20250902", "--cuda", "12.8"),
+    ("--with", "torch==2.9.0.dev20250902+cu128"),
+    ("--torch", "nightly-2025-09-02", "--with", "torch>=2.8", "--cuda", "12.8"),
+])
+def test_an_exact_day_is_asked_for_in_many_ways(
+    words: tuple[str, ...], lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    found = lock((*words, *PY311), tmp_path, replica.url)
+    assert found.status == 0, found.said
+    assert str(entries(tmp_path)["torch"].url) == f"{BASE}/cu128/torch-2.9.0.dev20250902%2Bcu128-{LINUX}"
+
+
+def test_files_of_the_user_ask_for_one_too(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "requirements.in").write_text("torch==2.9.0.dev20250902\ntorchvision\n")
+    found = lock(("-r", str(tmp_path / "requirements.in"), "--cuda", "12.8", *PY311), tmp_path / "in", replica.url)
+    assert found.status == 0, found.said
+    assert "torchvision" in entries(tmp_path / "in")
+    (tmp_path / "stackfix.toml").write_text(
+        '[stacks.train]\ntorch = "nightly-2025-09-02"\ncuda = "12.8"\npython = ["3.11"]\nno-flash-attn = true\n')
+    monkeypatch.chdir(tmp_path)
+    named = lock((), tmp_path / "keys", replica.url)
+    assert named.status == 0, named.said
+    assert "torch-2.9.0.dev20250902" in (tmp_path / "keys" / "requirements-train.txt").read_text()
+
+
+@pytest.mark.parametrize(("asked", "reason"), [
+    (("--torch", "nightly"), "--torch nightly: nightlies are locked by their exact date"),
+    (("--torch", ">=2.9.0.dev0"), "is a range over nightlies, and only one of an exact date is locked"),
+    (("--torch", "~=2.9.0.dev20250902"), "is a range over nightlies"),
+    (("--torch", ">=2.9.0.dev20250901,<2.10"), "is a range over nightlies"),
+    (("--torch", "2.9.0.dev0"), "2.9.0.dev0 names no day"),
+    (("--torch", "2.9.0.dev20250931"), "2.9.0.dev20250931 names no day"),
+    (("--torch", "nightly-2025-02-29"), "names no day"),
+    (("--torch", "2.9.0.dev20250902+rocm6.4"), "+rocm6.4 is neither a CUDA build nor the CPU's"),
+    (("--with", "torch>2.9.0.dev20250901"), "is a range over nightlies"),
+    (("--constraint", "torch>=2.9.dev1"), "is a range over nightlies"),
+])
+def test_what_is_no_exact_day_is_refused_with_how_to_ask(
+    asked: tuple[str, str], reason: str, lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    found = lock((*asked, "--cuda", "12.8", *PY311), tmp_path / "lock", replica.url)
+    assert found.status == 2, found.said
+    assert reason in found.said
+    if "rocm" not in reason:
+        assert "name its day: --torch nightly-2025-10-15, or the version, such as 2.10.0.dev20251015" in found.said
+        assert "the newest for Python 3.11 on linux-64 are 2.9.0.dev20250905, 2.9.0.dev20250904" in found.said
+    alone = lock((*asked, "--cuda", "12.8", *PY311), tmp_path / "lock", NOBODY)
+    assert alone.status == 2, alone.said
+    assert not list((tmp_path / "lock").iterdir())
+
+
+@pytest.mark.parametrize("torch", [">=2.8,<2.10", "<2.9.0.dev20250902", "2.8", ">=2.8,!=2.9.0.dev20250902"])
+def test_nothing_else_ever_chooses_one(torch: str, lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    before = len(replica.requests)
+    found = lock(("--torch", torch, *PY311), tmp_path, replica.url)
+    assert found.status == 0, found.said
+    assert str(entries(tmp_path)["torch"].version).startswith("2.")
+    assert replica.requests[before:] == []
+
+
+@pytest.mark.parametrize("offline", [(), ("--offline",)])
+def test_without_the_index_there_are_none(offline: tuple[str, ...], lock: Locker, tmp_path: Path) -> None:
+    found = lock((*OF_SEPTEMBER_2, *offline), tmp_path, NOBODY)
+    assert found.status == 3, found.said
+    assert "of a nightly nothing is known but what the torch index says" in found.said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_day_that_is_gone_is_refused_with_what_is_left(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    found = lock(("--torch", "2.9.0.dev20250701", "--cuda", "12.8", *PY311), tmp_path, replica.url)
+    assert found.status == 1, found.said
+    assert "torch 2.9.0.dev20250701 is not on the torch index" in found.said
+    assert "left of 2.9.0 for Python 3.11 on linux-64 (cu128) are 8, from 2025-08-29 to 2025-09-05" in found.said
+    assert offers(found) == [f"--torch 2.9.0.dev202508{day} in place of 2.9.0.dev20250701" for day in (29, 30, 31)]
+
+
+def test_of_another_release_line_what_is_left_is_told(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    found = lock(("--torch", "2.8.0.dev20250615", "--cuda", "12.8", *PY311), tmp_path, replica.url)
+    assert found.status == 1, found.said
+    assert "left of 2.9.0 for Python 3.11 on linux-64 (cu128) are 8" in found.said
+    undated = lock(("--torch", "nightly-2025-06-15", "--cuda", "12.8", *PY311), tmp_path, replica.url)
+    assert "no nightly of 2025-06-15 is on the torch index" in undated.said
+    assert offers(undated)[0] == "--torch 2.9.0.dev20250829 in place of nightly-2025-06-15"
+
+
+def test_a_pin_that_nobody_has_is_refused_and_the_days_that_hold_are_offered(
+    lock: Locker, store: Store, tmp_path: Path
+) -> None:
+    lost = {"nvidia-cudnn-cu12": "9.11.9.99"}
+    nights = [replace(night, pins=lost) if night.date in {"20250902", "20250903"} else night for night in NIGHTS]
+    with NightlyReplica(store, nights=nights) as served:
+        found = lock(OF_SEPTEMBER_2, tmp_path, served.url)
+    assert found.status == 1, found.said
+    assert "torch 2.9.0.dev20250902 requires nvidia-cudnn-cu12==9.11.9.99, which the index has not" in found.said
+    assert re.search(r"nearest it has 9\.11\.\S+, 9\.11\.\S+, 9\.12\.\S+, 9\.13", found.said)
+    assert "left of 2.9.0 for Python 3.11 on linux-64 (cu128) are 8" in found.said
+    # the next day lacks the same, and is passed over
+    assert offers(found) == [f"--torch 2.9.0.dev{date} in place of 2.9.0.dev20250902"
+                             for date in ("20250901", "20250904", "20250831")]
+
+
+def test_another_cuda_of_the_same_day_is_offered_where_its_pins_hold(
+    lock: Locker, store: Store, tmp_path: Path
+) -> None:
+    gone = NIGHTS[4]
+
+    def without(row: Row) -> Row | None:
+        return None if row.path == "nightly/cu128" and gone.date in row.file else row
+
+    with NightlyReplica(store, alter=without) as served:
+        found = lock(OF_SEPTEMBER_2, tmp_path / "asked", served.url)
+        assert found.status == 1, found.said
+        assert "--cuda 12.6 in place of 12.8" in offers(found)
+        free = lock(("--torch", f"2.9.0.dev{gone.date}", *PY311), tmp_path / "free", served.url)
+    assert free.status == 0, free.said
+    assert "nightly/cu126/torch-2.9.0.dev20250902%2Bcu126" in str(entries(tmp_path / "free")["torch"].url)
+
+
+def test_a_companion_of_the_night_after_is_taken_where_it_was_built_for_this_torch(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    words = ("--torch", "2.9.0.dev20250904", "--cuda", "12.8", *PY311, "--with", "torchvision")
+    found = lock(words, tmp_path, replica.url)
+    assert found.status == 0, found.said
+    assert "torchvision-0.24.0.dev20250905%2Bcu128" in str(entries(tmp_path)["torchvision"].url)
+
+
+def test_a_night_without_companion_has_none(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    words = ("--torch", "2.9.0.dev20250831", "--cuda", "12.8", *PY311, "--with", "torchvision")
+    before = len(replica.requests)
+    found = lock(words, tmp_path, replica.url)
+    assert found.status == 1, found.said
+    assert "torchvision 0.24.0.dev20250901+cu128 requires torch==2.9.0.dev20250901" in found.said
+    assert offers(found)[0] == "--torch 2.9.0.dev20250901 in place of 2.9.0.dev20250831"
+    read = {path for path in replica.requests[before:] if "torchvision-" in path and "20250905" in path}
+    assert read == set()                                    # no night is read beyond the one that is for a later torch
+
+
+@pytest.mark.parametrize("requirement", ["torchvision==0.24.0", "xformers", "vllm"])
+def test_what_is_built_for_a_release_is_refused_beside_a_nightly(
+    requirement: str, lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    found = lock((*OF_SEPTEMBER_2, "--with", requirement), tmp_path, replica.url)
+    assert found.status == 1, found.said
+    assert f"--torch 2.9.0.dev20250902 together with --with {requirement}" in found.said
+    assert "--torch 2.9 in place of 2.9.0.dev20250902" in offers(found)
+
+
+def test_xformers_is_taken_where_its_metadata_let_it(lock: Locker, store: Store, tmp_path: Path) -> None:
+    nights = [Night(date="20251115", release="2.11.0")]
+    with NightlyReplica(store, nights=nights) as served:
+        words = ("--torch", "2.11.0.dev20251115", "--cuda", "12.8", *PY311, "--with", "xformers")
+        found = lock(words, tmp_path, served.url)
+    assert found.status == 0, found.said
+    assert entries(tmp_path)["xformers"].version == "0.0.35"
+    assert re.search(r"xformers 0\.0\.35 was compiled against some release of torch: whether it loads .* nobody has"
+                     r" checked", notes(found))
+
+
+def test_how_the_libraries_drift_is_told(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    said = notes(lock(OF_SEPTEMBER_2, tmp_path, replica.url))
+    assert re.search(r"libraries of torch 2\.9\.0\.dev20250902 against torch [\d.]+, the newest release for CUDA 12\.8"
+                     r" in the matrix: cuDNN 9\.10\.2\.21 (in place of [\d.]+|\(the same\)), NCCL 2\.27\.5", said)
+    assert ("nightlies around torch 2.9.0.dev20250902: 2025-09-01 has the same libraries; 2025-09-03 has NCCL 2.27.7"
+            in said)
+    assert "its C++ ABI, the GPUs that it has code for and the release of its CUDA toolkit are not known" in said
+
+
+def test_flash_attn_is_left_out_and_refused_where_asked(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    words = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", "--python", "3.11")
+    found = lock(words, tmp_path / "free", replica.url)
+    assert found.status == 0, found.said
+    assert "flash-attn" not in entries(tmp_path / "free")
+    assert "flash-attn is left out: its prebuilt wheels are for releases of torch" in notes(found)
+    asked = lock((*words, "--flash-attn", "2.8.3"), tmp_path / "asked", replica.url)
+    assert asked.status == 1, asked.said
+    assert "--no-flash-attn in place of --flash-attn" in offers(asked)
+
+
+def test_json_says_which_night(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    document = json.loads(lock((*OF_SEPTEMBER_2, "--json"), tmp_path, replica.url).said)
+    stack = document["stack"]
+    assert (stack["torch"], stack["nightly"], stack["cxx11_abi"]) == ("2.9.0.dev20250902", "2025-09-02", None)
+    torch = next(one for one in document["targets"][0]["packages"] if one["name"] == "torch")
+    assert torch["version"] == "2.9.0.dev20250902+cu128"
+    plain = json.loads(lock(("--torch", "2.8", *PY311, "--json"), tmp_path / "plain", replica.url).said)
+    assert plain["stack"]["nightly"] is None
+
+
+def test_the_pins_of_a_release_do_not_steer_a_nightly_nor_the_reverse(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    stable = ("--torch", "2.8", "--cuda", "12.8", *PY311, "--with", "torchvision")
+    nightly = (*OF_SEPTEMBER_2, "--with", "torchvision")
+    fresh = {"stable": lock(stable, tmp_path / "s", replica.url).files, "nightly": lock(
+        nightly, tmp_path / "n", replica.url).files}
+    both = tmp_path / "both"
+    for words, kind in ((stable, "stable"), (nightly, "nightly"), (stable, "stable")):
+        found = lock(words, both, replica.url)
+        assert found.status == 0, found.said
+        assert found.files == fresh[kind]
+    again = lock(("--torch", ">=2.8", *PY311), tmp_path / "n", replica.url)      # a nightly's lock lies there
+    assert again.status == 0, again.said
+    assert "dev2025" not in str(entries(tmp_path / "n")["torch"].url)
+
+
+def test_a_lock_holds_until_the_index_changes(lock: Locker, store: Store, tmp_path: Path) -> None:
+    with NightlyReplica(store) as served:
+        assert lock(OF_SEPTEMBER_2, tmp_path, served.url).status == 0
+        held = lock((*OF_SEPTEMBER_2, "--check"), tmp_path, served.url)
+        assert held.status == 0, held.said
+        text = (tmp_path / "requirements.txt").read_text()
+        (tmp_path / "requirements.txt").write_text(text.replace("nvidia-nccl-cu12==2.27.5", "nvidia-nccl-cu12==2.27.7"))
+        changed = lock((*OF_SEPTEMBER_2, "--check"), tmp_path, served.url)
+    assert changed.status == 1, changed.said
+    assert "nvidia-nccl-cu12" in changed.said
+    with NightlyReplica(store, nights=NIGHTS[-3:]) as later:
+        gone = lock((*OF_SEPTEMBER_2, "--check"), tmp_path, later.url)
+    assert gone.status == 1, gone.said
+    assert "torch 2.9.0.dev20250902 is not on the torch index" in gone.said
+
+
+def test_no_file_without_a_hash_and_none_of_another_path(lock: Locker, store: Store, tmp_path: Path) -> None:
+    with NightlyReplica(store, hashless=lambda row: row.project == "torch") as served:
+        silent = lock(OF_SEPTEMBER_2, tmp_path / "a", served.url)
+    assert silent.status == 1, silent.said
+    assert "has no wheel for linux-64 with a sha256 on the torch index" in silent.said
+    with NightlyReplica(store, alter=lambda row: row if "torch-" not in row.file else replace(
+            row, file=row.file.replace("+cu128", "+cu126"))) as mixed:
+        other = lock(OF_SEPTEMBER_2, tmp_path / "b", mixed.url)
+    assert other.status == 1, other.said
+
+
+def test_the_base_of_an_index_is_not_its_nightly_path(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    found = lock(OF_SEPTEMBER_2, tmp_path, f"{replica.url}/nightly")
+    assert found.status == 2, found.said
+    assert "is the path nightly of a torch index, not its base" in found.said

@@ -74,7 +74,7 @@ def _no_build(evidence: Evidence, question: Question, stack: Stack, place: str) 
     if stack.is_nightly:
         from stackfix.resolve.nightly_reasons import absent_reason
 
-        return absent_reason(evidence, question, stack.text, place)
+        return absent_reason(evidence, question, stack, place)
     elsewhere = tuple(b for b in evidence.matrix.torch if b.version == stack.text and b.platform == platform)
     if elsewhere and variant:
         names = ", ".join(sorted({cuda_words(build.cuda) for build in elsewhere}))

@@ -9,6 +9,7 @@ from stackfix.matrix.records import Matrix
 from stackfix.resolve.assemble import assemble
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
+from stackfix.resolve.nightly_ask import NightlyNeedsDate
 from stackfix.resolve.notes import notes_of
 from stackfix.resolve.prefetch import Prefetch
 from stackfix.resolve.question import TORCH, Question, parse_request
@@ -30,15 +31,18 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     `torch_wheels`: the torch index, for builds that the default one has not; without it there are none of them.
     `wheels`: whether a lock of wheels is asked for; else the index is asked only for what the search needs of it.
     """
-    question = parse_request(request)
     evidence = Evidence(matrix, index, releases, request.exclude_newer, books, torch_wheels)
     evidence.upload_limits = request.upload_limits
+    question = asked_question(evidence, request)
     flash = FlashAttn(evidence)
     if wheels:
         Prefetch(evidence, question).start()
         check_projects(evidence, question)
     while True:
         outcome = solver(evidence, flash, question)
+        if isinstance(outcome, Failure) and question.nightly is not None and not evidence.every_cuda:
+            evidence.every_cuda = True
+            continue
         if isinstance(outcome, Failure):
             from stackfix.resolve.explain import refuse  # most locks have nothing to explain
 
@@ -47,6 +51,16 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
         finished = with_hashes(outcome, flash)
         if finished is not None:
             return assemble(evidence, finished, notes_of(evidence, flash, finished))
+
+
+def asked_question(evidence: Evidence, request: StackRequest) -> Question:
+    """The parsed request. Raises BadInput; where a nightly lacks its day, with those that there are."""
+    try:
+        return parse_request(request)
+    except NightlyNeedsDate as fault:
+        from stackfix.resolve.nightly_reasons import newest_days
+
+        raise fault.with_days(newest_days(evidence, request)) from None
 
 
 def check_projects(evidence: Evidence, question: Question) -> None:

@@ -46,6 +46,7 @@ class Evidence:
         torch_wheels: TorchWheels | None = None,
     ) -> None:
         self.torch_wheels = torch_wheels
+        self.every_cuda = False     # whether a nightly of no CUDA that is asked for is looked for in all of them
         self.on_stack: Callable[[Stack], None] | None = None    # told of each stack before it is tried
         self.matrix, self.index, self.releases, self.books = matrix, index, releases, books
         self.missing: dict[str, NoSuchProject] = {}
@@ -115,6 +116,7 @@ class Evidence:
     def _share(self, other: Evidence) -> None:
         self.upload_limits = other.upload_limits
         self.missing, self.unbuilt = other.missing, other.unbuilt
+        self.every_cuda = other.every_cuda
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
         self._built = other._built
 
@@ -188,8 +190,7 @@ class Evidence:
         key = name, target, f"{build.index} {build.version}"
         found = self._of_path.get(key)
         if found is None:
-            page = self.torch_page(build.index, name)
-            made = nightly_project(page, build, self.view(target), self._newest, lambda: self.project(name, target))
+            made = nightly_project(self.torch_page(build.index, name), build, self, target, self._newest)
             found = self._of_path.setdefault(key, made)
         return found
 

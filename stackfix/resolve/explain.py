@@ -13,6 +13,7 @@ from stackfix.resolve.clash import Clash
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.links import causes_of, involved_asks, resting_on
+from stackfix.resolve.nightly_ask import names_nightly
 from stackfix.resolve.question import parse_request, without
 from stackfix.resolve.records import Asked, Cause, NoConsistentStack, Offer, StackRequest
 from stackfix.resolve.roots import asked_by
@@ -104,12 +105,13 @@ def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]
     """Asks none of which can be missed, and the failure that they alone lead to."""
     asks = list(failure.question.asks)
     least = failure
-    involved = involved_asks(failure)
+    kept = [ask.asked for ask in failure.question.torch if names_nightly(ask.specifier)]     # else another question
+    involved = [asked for asked in asks if asked in {*involved_asks(failure), *kept}]
     if len(involved) < len(asks):
         alone = trials.solve(_only(failure.question.request, involved))
         if isinstance(alone, Failure):
             least, asks = alone, involved
-    for asked in reversed(list(asks)):
+    for asked in reversed([one for one in asks if one not in kept]):
         fewer = [one for one in asks if one != asked]
         request = _only(failure.question.request, fewer)
         found = trials.solve(without(request, asked) if asked.kind == "no-flash-attn" else request)

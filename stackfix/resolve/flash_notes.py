@@ -110,6 +110,8 @@ def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
     lacking = lacking_archs(evidence.matrix, wheels, archs)
     if lacking:
         text = f"flash-attn is left out: its wheels for {torch}, {places} have no code for {', '.join(lacking)}"
+    elif stack.is_nightly:
+        text = f"flash-attn is left out: its prebuilt wheels are for releases of torch, and {torch} is a nightly"
     else:
         text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
     nearest = " or ".join(_nearest_stacks(evidence, solved, targets[0]))

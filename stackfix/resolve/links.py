@@ -169,7 +169,7 @@ def _group_causes(refusals: list[Refusal], order: list[str]) -> Iterator[Cause]:
     first = refusals[0]
     if first.clash is not None:
         causes = list(clash_causes(first.clash))
-        others = [refusal.stack.text for refusal in refusals[1:]]
+        others = [refusal.stack.text for refusal in refusals[1:] if refusal.stack.text != first.stack.text]
         yield from _with_others(causes, versions_text(others, order))
         return
     told = [reason for reason in first.reasons if reason.kind != "asked"] or list(first.reasons)
@@ -195,7 +195,7 @@ def _sentence(reason: Reason, refusals: list[Refusal], order: list[str]) -> str:
     if "{torch}" in reason.says:
         return reason.says.replace("{torch}", torch)
     verb, space, rest = reason.says.partition(" ")
-    plural = {"is": "are", "has": "have"} if len(refusals) > 1 else {}
+    plural = {"is": "are", "has": "have"} if len({refusal.stack.text for refusal in refusals}) > 1 else {}
     return f"{torch} {plural.get(verb, verb)}{space}{rest}"
 
 

@@ -25,6 +25,10 @@ class NightlyNeedsDate(BadInput):
 
     reference = "nightly-needs-date"
 
+    def with_days(self, newest: str) -> NightlyNeedsDate:
+        """The same with the newest nightlies that there are; "" where nobody could be asked."""
+        return NightlyNeedsDate(self.thing, self.reason, f"{self.hint}; {newest}" if newest else self.hint)
+
 
 def option_specifier(text: str, option: str) -> SpecifierSet | None:
     """The specifier of `--torch nightly-2025-10-15`: one that no version meets, since the date is met otherwise.
@@ -70,6 +74,11 @@ def names_day(specifier: SpecifierSet, version: str) -> bool:
     nightly = nightly_of(version)
     return nightly is not None and any(
         (by_date := dated(part.version)) is not None and by_date.date == nightly.date for part in specifier)
+
+
+def names_nightly(specifier: SpecifierSet) -> bool:
+    """Whether a limit on torch is one nightly."""
+    return any(dated(part.version) or (part.operator in EXACT and nightly_of(part.version)) for part in specifier)
 
 
 def kept_of_kind(kept: tuple[tuple[str, str], ...], nightly: Nightly | None) -> tuple[tuple[str, str], ...]:

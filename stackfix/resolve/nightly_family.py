@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from packaging.version import Version
 
@@ -12,9 +13,9 @@ from stackfix.nightly import is_nightly_path, nightly_of
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, pins_exactly
-from stackfix.resolve.records import ProjectPage
+from stackfix.resolve.records import ProjectPage, Target
 from stackfix.resolve.target import TargetView
-from stackfix.resolve.torch_family import BesideProject, TorchProject
+from stackfix.resolve.torch_family import BesideProject, TorchProject, public
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
 
@@ -24,16 +25,79 @@ PYTORCH_TRITON, TRITON = "pytorch-triton", "triton"
 
 
 class NightlyProject(TorchProject):
-    """A project on a nightly path: what was built about the day of torch goes first, since only that can be for it."""
+    """A project on a nightly path. Of a companion only what was built from torch's night on can be for that torch.
 
-    def __init__(self, page: ProjectPage, view: TargetView, newest: datetime | None, torch: TorchBuild) -> None:
-        super().__init__(page, view, newest)
-        self._torch = torch
+    Which torch it was built for its metadata say; they are read night by night until one is for a later torch.
+    """
+
+    def __init__(
+        self, page: ProjectPage, torch: TorchBuild, evidence: Reading, target: Target, newest: datetime | None,
+    ) -> None:
+        super().__init__(page, evidence.view(target), newest)
+        self._torch, self._read = torch, evidence.metadata_of
+        self._nights: list[Version] | None = None
 
     def candidates(self, needs: Sequence[Need], preferred: Sequence[Version] = ()) -> Iterator[Candidate]:
-        kept = [own for version in preferred for own in self.named(version)]
-        near = sorted(self.versions, key=lambda version: days_apart(str(version), self._torch.version))
-        return super().candidates(needs, tuple(dict.fromkeys((*kept, *near))))
+        if self._is_named(needs):
+            yield from super().candidates(needs, preferred)
+            return
+        near = self.admitted(needs)[::-1]
+        for version in sorted(near, key=lambda one: one not in preferred and public(one) not in preferred):
+            candidate = self.candidate(version)
+            if candidate is not None:
+                yield candidate
+
+    def admitted(self, needs: Sequence[Need]) -> list[Version]:
+        found = super().admitted(needs)
+        if self._is_named(needs):
+            return found
+        return [version for version in found if version in self.nights] or found[:1]
+
+    def _is_named(self, needs: Sequence[Need]) -> bool:
+        """Whether the version is not to be chosen by its night."""
+        return self.name not in DATED or any(pins_exactly(need.specifier) for need in needs)
+
+    @property
+    def nights(self) -> list[Version]:
+        """Versions from torch's night on, up to the first that is for a later torch."""
+        if self._nights is None:
+            self._nights = []
+            for version in sorted(self.versions, key=lambda one: _date(str(one))):
+                candidate = self.candidate(version) if _date(str(version)) >= _date(self._torch.version) else None
+                if candidate is not None:
+                    self._nights.append(version)
+                    if self._is_past(candidate):
+                        break
+        return self._nights
+
+    def _is_past(self, candidate: Candidate) -> bool:
+        """Whether it is for a later torch, or, where it does not say, of a later night."""
+        metadata = self._read(candidate.files[0])
+        lines = () if isinstance(metadata, SdistNeedsBuild) else metadata.requires_dist
+        pins = [one for line in lines if (one := torch_pin(line)) is not None]
+        later = [pin for pin in pins if _date(pin) > _date(self._torch.version)]
+        return bool(later) if pins else _date(candidate.text) > _date(self._torch.version)
+
+
+class Reading(Protocol):
+    """What is needed of resolve.evidence."""
+
+    def view(self, target: Target) -> TargetView: ...
+    def metadata_of(self, file: IndexFile) -> CoreMetadata | SdistNeedsBuild: ...
+    def project(self, name: str, target: Target) -> Project: ...
+
+
+def torch_pin(line: str) -> str | None:
+    """`2.9.0.dev20250902` of a requirement line that pins torch to one version."""
+    requirement = parse_requirement(line)
+    if requirement is None or normalise(requirement.name) != "torch" or not pins_exactly(requirement.specifier):
+        return None
+    return next(iter(requirement.specifier)).version
+
+
+def _date(version: str) -> str:
+    found = nightly_of(version)
+    return found.date if found is not None else ""
 
 
 def days_apart(version: str, torch: str) -> tuple[int, bool]:
@@ -60,11 +124,11 @@ def comes_with_nightly(name: str) -> bool:
 
 
 def nightly_project(
-    page: ProjectPage, build: TorchBuild, view: TargetView, newest: datetime | None, usual: Callable[[], Project]
+    page: ProjectPage, build: TorchBuild, evidence: Reading, target: Target, newest: datetime | None,
 ) -> Project:
     """The project of a nightly path as it stands beside a nightly."""
-    found = NightlyProject(page, view, newest, build)
-    return BesideProject(found, usual) if page.name == TRITON else found
+    found = NightlyProject(page, build, evidence, target, newest)
+    return BesideProject(found, lambda: evidence.project(page.name, target)) if page.name == TRITON else found
 
 
 def nightly_exclusion(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
+from stackfix.errors import StackfixError
 from stackfix.matrix.records import TorchBuild
 from stackfix.nightly import Nightly, nightly_of
 from stackfix.platforms import split_place
@@ -14,11 +15,12 @@ from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import FromFile, Need
 from stackfix.resolve.nightly_family import days_apart
-from stackfix.resolve.nightly_stack import asked_cudas, left, nightlies_on, place_path
+from stackfix.resolve.nightly_stack import asked_cudas, left, place_path, wheels_of_day
 from stackfix.resolve.pep508 import parse_version, pins_exactly
 from stackfix.resolve.problem import needs_of
-from stackfix.resolve.question import Question
-from stackfix.resolve.records import Asked, StackRequest, Target
+from stackfix.resolve.question import Question, parse_request
+from stackfix.resolve.records import Asked, Cause, StackRequest, Target
+from stackfix.resolve.stack import Stack
 from stackfix.sources.errors import SdistNeedsBuild
 
 MOST_CHANGES = 6        # other days that are tried for an offer
@@ -30,32 +32,44 @@ def torch_asks(question: Question) -> tuple[Asked, ...]:
     return (*(ask.asked for ask in question.torch if not ask.constraint), *question.ask("cuda"))
 
 
-def absent_reason(evidence: Evidence, question: Question, text: str, place: str) -> Reason:
-    """Why there is no build of the nightly for a place: the page has none of that day, or not for this platform."""
-    nightly = nightly_of(text)
-    path = place_path(place, asked_cudas(evidence, question)[0])
-    on_page = [version for _, version in nightlies_on(evidence, path)]
-    if any(str(version) == text for version in on_page):
-        says = f"has no wheel for {split_place(place)[0]} on the torch index ({path})"
+def absent_reason(evidence: Evidence, question: Question, stack: Stack, place: str) -> Reason:
+    """Why there is no build of the nightly for a place: no page has one of that day, or not for this platform."""
+    nightly = nightly_of(stack.text)
+    cudas = [stack.cuda] if stack.builds else asked_cudas(evidence, question)
+    paths = list(dict.fromkeys(place_path(place, cuda) for cuda in cudas))
+    where = f"the torch index ({', '.join(paths)})"
+    rest = _what_is_left(evidence, question, nightly)
+    unhashed = nightly is not None and any(wheels_of_day(evidence, path, place, nightly) for path in paths)
+    if unhashed:
+        says = f"has no wheel for {split_place(place)[0]} with a sha256 on {where}{rest}"
+    elif stack.builds:
+        says = f"has no wheel for {split_place(place)[0]} on {where}{rest}"
     else:
-        says = f"is not on the torch index ({path}), which lists nightlies for some weeks only"
+        says = f"is not on {where}, which lists nightlies for some weeks only{rest}"
+    source = f"page{'s' if len(paths) > 1 else ''} of torch on the torch index"
+    chain: tuple[Cause, ...] = ()
+    by_day = question.nightly is not None and question.nightly.release is None
+    if nightly is not None and by_day and not (stack.builds or unhashed):
+        text = f"no nightly of {nightly.day} is on {says.removeprefix('is not on ')}"
+        chain = (Cause(kind="index", source=source, text=text),)
     return Reason(
-        kind="index", asks=(*torch_asks(question), *question.platform_ask(place)),
-        says=f"{says}{_what_is_left(evidence, question, nightly)}", source=f"page of torch on the torch index ({path})",
+        kind="index", asks=(*torch_asks(question), *question.platform_ask(place)), says=says, source=source,
+        chain=chain,
     )
 
 
 def _what_is_left(evidence: Evidence, question: Question, nightly: Nightly | None) -> str:
-    """`; it has 58 of 2.10.0, from 2025-10-20 to 2025-12-18`, for the Pythons and platforms that are asked for."""
+    """`; left of 2.10.0 for Python 3.11 on linux-64 are 58 nightlies, from 2025-10-20 to 2025-12-18`."""
     days = left(evidence, question)
     own = [one for one in days if nightly is not None and one.release == nightly.release]
     told = own or days
     if not told:
-        return f"; it has none at all for {_places(question)}"
-    of = f"of {own[0].release} " if own else ""
-    none = f"; of {nightly.release} it has none" if nightly is not None and not own else ""
-    span = f"that of {told[0].day}" if len(told) == 1 else f"{len(told)}, from {told[0].day} to {told[-1].day}"
-    return f"{none}; {of}for {_places(question)} it has {span}"
+        return f"; none are left for {_places(question)}"
+    places = f"{_places(question)}{'' if question.request.cuda else f' ({told[0].path})'}"
+    if len(told) == 1:
+        return f"; left for {places} is {told[0].version}"
+    of = ", ".join(sorted({str(one.release) for one in told}))
+    return f"; left of {of} for {places} are {len(told)}, from {told[0].day} to {told[-1].day}"
 
 
 def _places(question: Question) -> str:
@@ -73,15 +87,15 @@ def lost_pins(
     if candidate is None or metadata is None or isinstance(metadata, SdistNeedsBuild):
         return
     view = evidence.view(target)
-    for line in metadata.requires_dist:
-        needs = needs_of(line, FromFile(parent=candidate)) if view.applies(line, None) else iter(())
-        for need in needs:
-            gone = _gone(evidence, question, target, build, need) if need.extra is None else None
-            if gone is not None:
-                yield Reason(
-                    kind="index", asks=torch_asks(question), says=f"requires {need.text}, {gone}",
-                    source=f"metadata of {candidate.files[0].filename}",
-                )
+    lines = [line for line in metadata.requires_dist if view.applies(line, None)]
+    needs = [need for line in lines for need in needs_of(line, FromFile(parent=candidate)) if need.extra is None]
+    lost = [(need, gone) for need in needs if (gone := _gone(evidence, question, target, build, need)) is not None]
+    for place, (need, gone) in enumerate(lost):
+        rest = _what_is_left(evidence, question, nightly_of(version)) if place == len(lost[:2]) - 1 else ""
+        yield Reason(
+            kind="index", asks=torch_asks(question), says=f"requires {need.text}, {gone}{rest}",
+            source=f"metadata of {candidate.files[0].filename}",
+        )
 
 
 def _gone(evidence: Evidence, question: Question, target: Target, build: TorchBuild, need: Need) -> str | None:
@@ -130,3 +144,13 @@ def other_days(evidence: Evidence, request: StackRequest, question: Question) ->
                                days_apart(f"0.dev{one.date}", f"0.dev{nightly.date}")))
     for one in days[:MOST_CHANGES]:
         yield request.with_(torch=f"=={one.version}"), str(one.version)
+
+
+def newest_days(evidence: Evidence, request: StackRequest) -> str:
+    """`the newest for linux-64 are 2.10.0.dev20251217, …`; "" where the index does not say."""
+    plain = parse_request(request.with_(torch=None, requirements=()))
+    try:
+        found = [str(one.version) for one in left(evidence, plain)[:-NEAR - 1:-1]]
+    except StackfixError:               # how to ask is said in any case
+        return ""
+    return f"the newest for {_places(plain)} are {', '.join(found)}" if found else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.version import Version
 
@@ -18,6 +18,7 @@ from stackfix.resolve.stack import Stack
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import IndexFile
 
+MINORS = 6                      # of releases whose CUDAs a nightly may be of
 _GLIBC = re.compile(r"manylinux_(\d+_\d+)")
 
 
@@ -30,10 +31,9 @@ def nightly_stacks(evidence: Evidence, question: Question) -> list[Stack]:
     for cuda in asked_cudas(evidence, question):
         of_cuda = list(_of_cuda(evidence, question, nightly, cuda))
         found.extend(of_cuda)
-        if question.request.cuda is None and any(len(one.builds) == len(question.request.platforms) for one in of_cuda):
+        if not evidence.every_cuda and any(len(one.builds) == len(question.request.platforms) for one in of_cuda):
             break                       # nobody says which CUDA: the first that has it for every platform
-    whole = [one for one in found if one.builds]
-    return whole or [_absent(evidence, question, nightly)]
+    return found or [_absent(evidence, question, nightly)]
 
 
 def is_nightly(build: TorchBuild) -> bool:
@@ -58,13 +58,20 @@ def asked_cudas(evidence: Evidence, question: Question) -> list[str]:
     usual = [build for build in query.builds(evidence.matrix, index=query.DEFAULT_INDEX) if build.cuda != query.CPU]
     limit = parse_version(nightly.version) if nightly is not None and nightly.version is not None else None
     before = [build.cuda for build in usual if limit is None or Version(build.version) < limit]
-    others = sorted({build.cuda for build in query.builds(evidence.matrix) if build.cuda != query.CPU},
-                    key=Version, reverse=True)
+    others = sorted(_cudas_around(evidence, limit), key=Version, reverse=True)
     near = list(dict.fromkeys((*before[:1], *others)))
     driver = question.request.driver
-    fitting = [cuda for cuda in near if (asked is None or query.cuda_matches(asked, cuda)) and (
-        driver is None or query.driver_supports(evidence.matrix, driver, cuda) is not False)]
-    return fitting or near[:1]
+    if driver is not None:
+        near.sort(key=lambda cuda: query.driver_supports(evidence.matrix, driver, cuda) is False)
+    return [cuda for cuda in near if asked is None or query.cuda_matches(asked, cuda)] or near[:1]
+
+
+def _cudas_around(evidence: Evidence, limit: Version | None) -> set[str]:
+    """CUDAs of the releases before a nightly, and of the one that it became, where the matrix has that."""
+    builds = [build for build in query.builds(evidence.matrix) if build.cuda != query.CPU]
+    minors = list(dict.fromkeys(query.minor_of(build.version) for build in builds))
+    own = [minor for minor in minors if limit is None or Version(minor) <= Version(limit.base_version)]
+    return {build.cuda for build in builds if query.minor_of(build.version) in (own or minors)[:MINORS]}
 
 
 def _of_cuda(evidence: Evidence, question: Question, nightly: Nightly, cuda: str) -> Iterator[Stack]:
@@ -72,7 +79,8 @@ def _of_cuda(evidence: Evidence, question: Question, nightly: Nightly, cuda: str
     builds: dict[Version, dict[str, TorchBuild]] = {}
     for place in question.request.platforms:
         for version, files in wheels_of_day(evidence, place_path(place, cuda), place, nightly):
-            build = _build(evidence, question, place, version, files)
+            hashed = [file for file in files if file.sha256 is not None]     # no other can be locked
+            build = _build(evidence, question, place, version, hashed) if hashed else None
             if build is not None:
                 builds.setdefault(version, {})[place] = build
     for version in sorted(builds, reverse=True):
@@ -143,7 +151,7 @@ def pins_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield normalise(requirement.name), clauses[0].version
 
 
-def library_pin(pins: dict[str, str], stem: str) -> str | None:
+def library_pin(pins: Mapping[str, str], stem: str) -> str | None:
     """The pin of one library, whatever the CUDA major in its name."""
     return next((version for name, version in pins.items() if name == stem or name.startswith(f"{stem}-cu")), None)
 
@@ -164,8 +172,14 @@ def _absent(evidence: Evidence, question: Question, nightly: Nightly) -> Stack:
 
 
 def left(evidence: Evidence, question: Question) -> list[Nightly]:
-    """Nightlies with a wheel for every platform and Python that is asked for, in the first CUDA, oldest first."""
-    cuda = asked_cudas(evidence, question)[0]
+    """Nightlies with a wheel for every platform and Python that is asked for, oldest first.
+
+    Of the CUDA that is asked for, else of the one that has most.
+    """
+    return max((_left_of(evidence, question, cuda) for cuda in asked_cudas(evidence, question)), key=len, default=[])
+
+
+def _left_of(evidence: Evidence, question: Question, cuda: str) -> list[Nightly]:
     pythons = question.request.pythons
     found: set[tuple[str, str]] | None = None
     for place in question.request.platforms:
@@ -173,9 +187,11 @@ def left(evidence: Evidence, question: Question) -> list[Nightly]:
         page = evidence.torch_page(path, TORCH)
         here: set[tuple[str, str]] = set()
         for text, _ in nightlies_on(evidence, path):
-            files = [file for file in page.files(text) if platform_of_wheel(file.filename) == platform]
+            files = [file for file in page.files(text)
+                     if file.sha256 is not None and platform_of_wheel(file.filename) == platform]
             one = nightly_of(text)
             if one is not None and one.release is not None and files and {*pythons} <= {*map(python_of, files)}:
                 here.add((one.date, one.release))
         found = here if found is None else found & here
-    return [Nightly(date=date, release=release) for date, release in sorted(found or ())]
+    return [Nightly(date=date, release=release, path=path_of(cuda).rpartition("/")[2])
+            for date, release in sorted(found or ())]

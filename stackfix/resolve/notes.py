@@ -15,6 +15,8 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes, words
 from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
+from stackfix.resolve.nightly_family import is_nightly_file
+from stackfix.resolve.nightly_notes import nightly_notes
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.place_notes import place_notes
 from stackfix.resolve.problem import Problem
@@ -42,6 +44,7 @@ def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str,
         *_driver_notes(evidence, solved),
         *flash_attn_notes(evidence, flash, solved),
         *torch_index_notes(evidence, solved),
+        *nightly_notes(evidence, solved),
     ]
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         notes.extend(_closure_notes(evidence, closure))
@@ -101,7 +104,7 @@ def _closure_notes(evidence: Evidence, closure: Closure) -> Iterator[str]:
     build = closure.problem.build
     for name, candidate in sorted(closure.chosen.items()):
         row = companion_row(evidence.matrix, candidate, build)
-        if name in evidence.tied_to_torch and row is None:
+        if name in evidence.tied_to_torch and row is None and not is_nightly_file(candidate.files[0]):
             yield (
                 f"{candidate.label} has no row in the matrix: it was taken because its metadata names torch"
                 f" {build.version} exactly"

@@ -14,9 +14,11 @@ from threading import RLock
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.nightly import is_nightly_path
 from stackfix.resolve.against import expected_stack
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate, FromFile, FromStack, Need
+from stackfix.resolve.nightly_family import comes_with_nightly
 from stackfix.resolve.outside import matrix_exclusion
 from stackfix.resolve.pep508 import admits
 from stackfix.resolve.problem import needs_of
@@ -157,7 +159,8 @@ class _Walk:
             yield candidate.files[0]
 
     def _best(self, name: str) -> Candidate | None:
-        if name in FAMILY and torch_path(self._build) is not None:
+        path = torch_path(self._build)
+        if path is not None and (name in FAMILY or (is_nightly_path(path) and comes_with_nightly(name))):
             return None                 # it comes from the torch index: what is on this page is another variant
         needs = [need for need in self.needs.get(name, ()) if self._still_holds(need)]
         before = self._picked.get(name)
