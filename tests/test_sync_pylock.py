@@ -83,6 +83,8 @@ def test_a_lock_for_other_environments(head: str) -> None:
         (HEAD + "requires-python = 'x'\npackages = []", "requires-python", "is not a specifier"),
         (HEAD + "environments = 'x'\npackages = []", "environments", "is str, not list"),
         (HEAD + "environments = ['x']\npackages = []", "environments", "is not a marker"),
+        (HEAD + f"environments = {['x'] * 501}\npackages = []", "environments", "no lock has more than 500"),
+        (HEAD + f"packages = {[1] * 20001}", "packages", "are 20001: no lock has more than 20000"),
         (HEAD + "packages = []\n[tool.stackfix]\nsecond-step = '../x.txt'", "tool.stackfix.second-step",
          "is not the name"),
         (document('version = "1"'), "packages[0] name", "is missing"),

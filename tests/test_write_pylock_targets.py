@@ -158,6 +158,14 @@ def test_a_target_never_gets_a_file_that_was_locked_for_another_alone() -> None:
     assert len(entries(render_pylocks((first, third), second_steps={}), "x")) == 1
 
 
+def test_one_name_at_two_addresses_is_two_entries() -> None:
+    files = [index_file("x", "x-1-py3-none-any.whl", b"x", url=f"https://{host}/x-1-py3-none-any.whl") for host in "ab"]
+    first, second = (target_lock((package("x", "1", (file,)),), target_of(python, "linux-64"))
+                     for file, python in zip(files, PYTHONS, strict=True))
+    assert [one["wheels"][0]["url"][8] for one in entries(render_pylocks((first, second), second_steps={}), "x")] == [
+        "a", "b"]
+
+
 def test_an_sdist_serves_the_targets_that_have_no_wheel() -> None:
     sdist = index_file("x", "x-1.tar.gz", b"x")
     wheel = index_file("x", "x-1-cp311-cp311-win_amd64.whl", b"y")

@@ -19,8 +19,8 @@ from stackfix.errors import AnswerIsNo, BadInput
 from stackfix.plan.install_choice import Wanted
 from stackfix.plan.records import InstallWheel, Plan
 from stackfix.sync.changes import version_in
+from stackfix.sync.fits import marker_holds
 from stackfix.sync.lockfile import read_steps
-from stackfix.sync.pylock import marker_holds
 from stackfix.sync.records import Interpreter
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.specifiers import SpecifierSet
 
-from stackfix.sync.pylock import marker_holds
+from stackfix.sync.fits import marker_holds
 from stackfix.sync.records import Change, Installed, Interpreter, Step
 from stackfix.write.records import Entry
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
-from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from stackfix.errors import BadInput
 from stackfix.platforms import CPU
 from stackfix.sync.errors import LockDoesNotFit
-from stackfix.sync.parse import FILLED_IN, NAMED, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
+from stackfix.sync.fits import marker_holds, python_fits
+from stackfix.sync.parse import FILLED_IN, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
 from stackfix.sync.records import Interpreter
 from stackfix.sync.targets import could_fit, told_environments
 from stackfix.write.records import Entry
@@ -24,6 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+MOST_PACKAGES, MOST_ENVIRONMENTS = 20_000, 500     # each is looked at for each target that is known
 NO_HASH = ("vcs", "directory")          # sources that no hash covers
 
 
@@ -51,7 +51,10 @@ def pins_of(document: Mapping[str, Any], name: str, interpreter: Interpreter) ->
     """The pins of a parsed file for `interpreter`, and its second step. Raises as parse_pylock does."""
     check_environment(document, name, interpreter)
     entries: dict[str, Entry] = {}
-    for index, package in enumerate(expect(document.get("packages"), list, f"{name} packages")):
+    packages = expect(document.get("packages"), list, f"{name} packages")
+    if len(packages) > MOST_PACKAGES:
+        raise BadInput(f"{name} packages", f"are {len(packages)}: no lock has more than {MOST_PACKAGES}")
+    for index, package in enumerate(packages):
         where = f"{name} packages[{index}]"
         entry = parse_package(expect(package, dict, where), where, interpreter)
         if entry is not None and entries.setdefault(entry.name, entry) is not entry:
@@ -69,6 +72,8 @@ def check_environment(document: Mapping[str, Any], name: str, interpreter: Inter
     if markers is None:
         return
     texts = [expect(marker, str, f"{name} environments") for marker in expect(markers, list, f"{name} environments")]
+    if len(texts) > MOST_ENVIRONMENTS:
+        raise BadInput(f"{name} environments", f"are {len(texts)}: no lock has more than {MOST_ENVIRONMENTS}")
     def holds(text: str, other: Interpreter) -> bool:
         return marker_holds(text, f"{name} environments", other)
 
@@ -161,25 +166,6 @@ def own_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
     tool = document.get("tool", {})
     ours = tool.get("stackfix", {}) if isinstance(tool, dict) else {}
     return ours if isinstance(ours, dict) else {}
-
-
-def python_fits(requires: str, name: str, interpreter: Interpreter) -> bool:
-    """Whether the interpreter's version is in `requires`."""
-    try:
-        return SpecifierSet(requires).contains(dict(interpreter.markers)["python_full_version"], prereleases=True)
-    except ValueError as error:         # InvalidSpecifier, or a number that int() refuses
-        raise BadInput(f"{name} requires-python", f"is not a specifier: {requires[:80]!r}") from error
-
-
-def marker_holds(text: str, where: str, interpreter: Interpreter) -> bool:
-    """Whether the marker holds in the environment. Markers on extras or groups are for installers that choose them."""
-    if not text.isprintable() or NAMED.search(text):
-        raise BadInput(where, "its marker asks for extras or dependency groups, which `sync` does not choose",
-                       "install it with `uv pip install -r`, naming them")
-    try:
-        return Marker(text).evaluate(dict(interpreter.markers))
-    except (ValueError, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:    # also int()'s own
-        raise BadInput(where, f"is not a marker: {text[:80]!r}") from error
 
 
 def expect(value: Any, kind: type, where: str) -> Any:

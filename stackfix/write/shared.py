@@ -60,6 +60,8 @@ def all_take_their_own(group: Sequence[tuple[Target, LockedPackage]], views: dic
     if group[0][1].direct:
         return True
     files = distinct_files(package for _, package in group)
+    if len({file.filename for file in files}) < len(files):
+        return False                # one name, two addresses: who reads the entry could take either
     for target, package in group:
         ranked = [(rank, file.filename) for file in files
                   if file.is_wheel and (rank := views[target].rank(file.filename)) is not None]
