@@ -27,6 +27,7 @@ from stackfix.resolve.records import ProjectPage, Target, Watchable
 from stackfix.resolve.roots import preferred_versions, torch_need
 from stackfix.resolve.stack import Stack
 from stackfix.resolve.torch_family import FAMILY, torch_path
+from stackfix.sources.errors import NoUploadTimes
 from stackfix.sources.records import CoreMetadata, IndexFile
 
 _GUESS = FromStack(part="guess", source="prefetch")
@@ -169,10 +170,13 @@ class _Walk:
         project = self._evidence.project(name, self._target)
         matrix = self._evidence.matrix
         tied = name in self._evidence.tied_to_torch
-        for candidate in project.candidates(needs, self._preferred.get(name, ())):
-            unknown = tied and query.companion(matrix, name, candidate.text) is None
-            if not unknown and matrix_exclusion(matrix, candidate, self._build, self._fixed) is None:
-                return candidate
+        try:
+            for candidate in project.candidates(needs, self._preferred.get(name, ())):
+                unknown = tied and query.companion(matrix, name, candidate.text) is None
+                if not unknown and matrix_exclusion(matrix, candidate, self._build, self._fixed) is None:
+                    return candidate
+        except NoUploadTimes:
+            return None                 # nobody needs it yet
         return None
 
     def _still_holds(self, need: Need) -> bool:
