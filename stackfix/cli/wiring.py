@@ -75,11 +75,14 @@ def decide_lock(
     followed = follow_settings(
         request.stack, settings, torch_index=options.torch_index, directory=directory, common=common)
     asking, settings = followed.stack, followed.settings
+    from stackfix.cli.builds import allowed_builds
     from stackfix.sources.address import without_credentials
 
+    builds = allowed_builds(options, common)
     with (
         Bars(shown=not (common.quiet or common.as_json)) as bars,
-        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index) as index,
+        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index,
+                     builds=builds) as index,
     ):
         from stackfix.write.files import PIP_FORMATS
 
@@ -237,6 +240,7 @@ def offered_command(asked: StackRequest, options: LockOptions, followed: Followe
     for flag, value in (
         ("--index-url", options.index_url),
         *(("--extra-index-url", url) for url in options.extra_index_urls),
+        *(("--allow-builds", project) for project in options.allow_builds),
         ("--torch-index", options.torch_index),
         ("--flash-attn-source", options.flash_attn_source),
     ):
