@@ -161,9 +161,10 @@ def _driver_reasons(evidence: Evidence, question: Question, build: TorchBuild) -
     if query.driver_supports(evidence.matrix, request.driver, build.cuda, build.platform) is False:
         family = query.driver_floor(evidence.matrix, build.cuda, build.platform)
         if family is not None:
+            floor = f"driver {family.floor} or newer{'' if build.platform in LINUX else ' on Windows'}"
             yield Reason(
                 kind="matrix", asks=question.ask("driver"), source=family.source, rows=(family,),
-                says=f"is built for CUDA {family.cuda_major}, which needs driver {family.floor} or newer",
+                says=f"is built for CUDA {family.cuda_major}, which needs {floor}",
             )
 
 
@@ -175,7 +176,7 @@ def _gpu_reasons(evidence: Evidence, question: Question, build: TorchBuild) -> I
         if not query.gpu_runs(build.gpu_archs, asked.value):
             says = f"has no code for {asked.value} (it has {code})"
             yield Reason(kind="matrix", asks=(asked,), says=says, source=build.source, rows=(build,))
-        elif question.request.driver is not None and _only_ptx(build, asked.value):
+        elif question.request.driver is not None and build.platform in LINUX and _only_ptx(build, asked.value):
             yield from _ptx_reason(evidence, question, build, asked)
 
 
@@ -208,7 +209,7 @@ def torch_reasons(evidence: Evidence, question: Question, stack: Stack, target: 
 
             yield from lost_pins(evidence, question, target, build, project, stack.text)
         return
-    asks = (*question.python_ask(target.python), *question.platform_ask(target.platform), *question.file_asks())
+    asks = (*question.python_ask(target.python), *question.platform_ask(target.place), *question.file_asks())
     listed = {public(version) for version in project.versions}
     exclusion = project.exclusion(stack.version) if stack.version in listed else None
     says = exclusion.reason if exclusion is not None else f"is in the matrix, but not on the {index_words(build)}"

@@ -18,7 +18,7 @@ from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
 from stackfix.resolve.nightly_family import is_nightly_file
 from stackfix.resolve.nightly_notes import nightly_notes
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
-from stackfix.resolve.place_notes import place_notes
+from stackfix.resolve.place_notes import difference_notes, place_notes
 from stackfix.resolve.problem import Problem
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
@@ -45,6 +45,7 @@ def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str,
         *flash_attn_notes(evidence, flash, solved),
         *torch_index_notes(evidence, solved),
         *nightly_notes(evidence, solved),
+        *difference_notes(solved),
     ]
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         notes.extend(_closure_notes(evidence, closure))
