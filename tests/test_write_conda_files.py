@@ -102,6 +102,18 @@ def test_the_second_step_of_a_joint_lock_is_written_once() -> None:
     assert [file.path for file in alone] == ["conda-lock.yml", "requirements-flash-attn.txt"]
 
 
+def test_the_second_step_of_one_target_of_several_is_the_one_that_its_wheels_have() -> None:
+    """Channels have nothing for macOS: the conda files are as for one target, the second step is not."""
+    mac = target_lock(sample_packages(NOWHERE)[:2], replace(X86, platform="osx-arm64"))
+    both = joint(target(pip=TWO_STEPS), pip=True)
+    files = plan_joint(replace(both, targets=(*both.targets, mac)), "requirements", "conda-lock", "environment")
+    later = f"requirements-flash-attn-cp{TAG}-linux-64.txt"
+    assert [file.path for file in files] == [
+        f"requirements-cp{TAG}-linux-64.txt", f"requirements-cp{TAG}-osx-arm64.txt", later, "conda-lock.yml",
+        "environment.yml"]
+    assert [later in file.text for file in files] == [True, False, False, True, True]
+
+
 def test_every_file_is_known_again_and_holds_what_was_planned(tmp_path: Path) -> None:
     files = plan(target(pip=TWO_STEPS), target(where=OTHER))
     write_files(tmp_path, files)

@@ -64,7 +64,7 @@ def plan_files(
           for each in lock.targets if "constraints" in formats),
     )
     return (*files, *plan_conda(lock.conda, formats=formats, name=name, command=command,
-                                planned=(file.path for file in files)))
+                                planned=(file.path for file in files), apart=several))
 
 
 def plan_requirements(
