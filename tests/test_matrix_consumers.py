@@ -42,6 +42,25 @@ def test_a_release_beside_a_build(package: str, version: str, torch: str, cuda: 
     assert found is None or found[0].startswith(reason or "-"), found
 
 
+@pytest.mark.parametrize(("package", "version", "torch", "cuda", "reason"), [
+    ("tensorflow", "2.21.0", "2.10.0", "13.0", None),           # whose Windows wheels are for the CPU
+    ("onnxruntime-gpu", "1.27.0", "2.8.0", "12.8", "is built for CUDA 13, torch 2.8.0 for CUDA 12.8"),
+    ("onnxruntime-gpu", "1.26.0", "2.8.0", "12.8", None),
+    ("bitsandbytes", "0.43.1", "2.5.1", "12.4", "has libraries for CUDA 11.7, 11.8, 12.0, 12.1, 12.2, 12.3, torch"),
+    ("bitsandbytes", "0.49.2", "2.8.0", "12.9", None),
+])
+def test_a_release_beside_a_build_for_windows(
+    package: str, version: str, torch: str, cuda: str, reason: str | None
+) -> None:
+    found = consumer_misfit(MATRIX, package, version, build(torch, cuda, "win-64"))
+    assert (found is None) is (reason is None), found
+    assert found is None or found[0].startswith(reason or "-"), found
+
+
+def test_bitsandbytes_0_43_1_has_a_library_more_on_linux() -> None:
+    assert consumer_misfit(MATRIX, "bitsandbytes", "0.43.1", build("2.5.1", "12.4")) is None
+
+
 def test_a_cpu_build_has_no_cuda_to_share() -> None:
     assert consumer_misfit(MATRIX, "tensorflow", "2.18.0", build("2.6.0", "cpu", "linux-aarch64")) is None
 

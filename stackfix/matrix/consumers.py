@@ -12,6 +12,7 @@ from stackfix.matrix.hardware import CPU, major_of
 from stackfix.matrix.records import BitsandbytesLibraries, Framework, Matrix, TorchBuild
 
 BITSANDBYTES = "bitsandbytes"
+WINDOWS = "win-64"
 MINOR = 2                           # numbers of a version that cuDNN's own check compares
 
 
@@ -32,6 +33,8 @@ def consumer_misfit(
         return _of_bitsandbytes(matrix, parsed, build)
     rows = [row for row in matrix.frameworks.frameworks if canonicalize_name(row.project) == package]
     row = row_of(rows, parsed)
+    if row is not None and build.platform == WINDOWS and not row.windows:
+        return None
     reason = None if row is None else _of_cuda(row, build) or _of_cudnn(row, build)
     if row is None or reason is None:
         return None
@@ -57,8 +60,9 @@ def _of_bitsandbytes(
 ) -> tuple[str, BitsandbytesLibraries] | None:
     """It takes the library of torch's very CUDA."""
     for row in matrix.frameworks.bitsandbytes:
-        if between(version, row.first, row.last) and build.cuda not in row.cuda:
-            return f"has libraries for CUDA {', '.join(row.cuda)}, torch {build.version} is for CUDA {build.cuda}", row
+        has = row.windows if build.platform == WINDOWS and row.windows else row.cuda
+        if between(version, row.first, row.last) and build.cuda not in has:
+            return f"has libraries for CUDA {', '.join(has)}, torch {build.version} is for CUDA {build.cuda}", row
     return None
 
 

@@ -27,17 +27,21 @@ def framework(group: Row, origins: Origins) -> Iterator[Framework]:
     project, extra = group.text("project", "name"), group.optional("extra")
     preloads_from = group.optional("preloads_from", "number")
     source, confidence = origins.of(group)
+    windows = group.optional_flag("windows", default=True)
     for row in group.rows("rows", name_by="first"):
         row_source, row_confidence = origins.of(row, source, confidence)
         yield Framework(project=project, first=row.text("first", "number"), last=row.text("last", "number"),
                         preloads_from=preloads_from, extra=extra, cuda=row.whole("cuda"),
-                        cudnn=row.optional("cudnn", "requirement"), source=row_source, confidence=row_confidence)
+                        cudnn=row.optional("cudnn", "requirement"), windows=windows, source=row_source,
+                        confidence=row_confidence)
         row.done()
     group.done()
 
 
 def bitsandbytes(row: Row, source: str, confidence: str) -> BitsandbytesLibraries:
     found = BitsandbytesLibraries(first=row.text("first", "number"), last=row.text("last", "number"),
-                                  cuda=row.words("cuda", "minor"), source=source, confidence=confidence)
+                                  cuda=row.words("cuda", "minor"),
+                                  windows=row.words("windows", "minor", needed=False), source=source,
+                                  confidence=confidence)
     row.done()
     return found

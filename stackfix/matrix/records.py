@@ -142,6 +142,7 @@ class Framework:
     extra: str | None               # that brings the CUDA libraries: "and-cuda"
     cuda: int                       # CUDA major of the wheels on the package index
     cudnn: str | None               # "nvidia-cudnn-cu12==9.3.0.75"; None: it uses no cuDNN
+    windows: bool = True            # whether its Windows wheels are for that CUDA as well; else they are for the CPU
     source: str
     confidence: str
 
@@ -153,6 +154,7 @@ class BitsandbytesLibraries:
     first: str
     last: str
     cuda: tuple[str, ...]
+    windows: tuple[str, ...] = ()   # of the Windows wheels, where these have others
     source: str
     confidence: str
 
