@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from base64 import b64encode
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,8 @@ class Dialer:
     def __init__(self, settings: IndexSettings, connect_timeout: float) -> None:
         self._settings, self._timeout = settings, connect_timeout
         self._lock = threading.Lock()
-        self._context: ssl.SSLContext | None = None
+        self._contexts: dict[str | None, ssl.SSLContext] = {}
+        self._known = hosts_of(settings)
 
     def proxy_for(self, address: Address) -> Address | None:
         """The proxy that a request to `address` goes through. Raises BadInput for one that cannot be used."""
@@ -99,11 +101,13 @@ class Dialer:
         import ssl
 
         with self._lock:
-            if self._context is None:
-                self._context = tls_context(self._settings.cert)
+            own = self._settings.client_cert if host in self._known else None
+            context = self._contexts.get(own)
+            if context is None:
+                context = self._contexts[own] = tls_context(self._settings.cert, own)
         sock.settimeout(self._timeout)
         try:
-            return self._context.wrap_socket(sock, server_hostname=host)
+            return context.wrap_socket(sock, server_hostname=host)
         except ssl.SSLCertVerificationError as fault:
             raise CannotConnect(f"its certificate is not trusted ({fault.verify_message})", final=True,
                                 hint="name the right CA bundle in SSL_CERT_FILE or PIP_CERT") from None
@@ -114,8 +118,32 @@ class Dialer:
             raise CannotConnect(f"the TLS handshake failed ({reason})") from None
 
 
-def tls_context(cert: str | None) -> ssl.SSLContext:
-    """Settings for TLS: certificates are always verified, against `cert` (file or folder) or what the system trusts."""
+def hosts_of(settings: IndexSettings) -> frozenset[str]:
+    """The hosts of the configured indexes: who we are is shown to no other."""
+    found: set[str] = set()
+    for url in (*settings.indexes, *(pin.url for pin in settings.pins if pin.url is not None)):
+        with suppress(ValueError):
+            found.add(parse_address(url).host)
+    return frozenset(found)
+
+
+def tls_context(cert: str | None, client_cert: str | None = None) -> ssl.SSLContext:
+    """Settings for TLS: certificates are always verified, against `cert` (file or folder) or what the system trusts.
+
+    `client_cert`: a PEM file with the certificate and the key that tell a server who we are.
+    """
+    context = _verifying(cert)
+    if client_cert is not None:
+        try:
+            context.load_cert_chain(client_cert, password="")       # an encrypted key is refused, and nobody is asked
+        except (OSError, ValueError) as fault:
+            reason = getattr(fault, "reason", None) or (plain(fault) if isinstance(fault, OSError) else "not a path")
+            raise BadInput(f"client certificate {client_cert}", f"cannot be used ({reason})",
+                           "name a PEM file with the certificate and its key, not encrypted") from None
+    return context
+
+
+def _verifying(cert: str | None) -> ssl.SSLContext:
     import ssl
 
     if cert is None:

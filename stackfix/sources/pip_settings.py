@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import configparser
 
 Named = tuple[str, str]             # (where it is set, value)
-_LOCAL = ("find-links", "constraint", "no-index", "trusted-host", "client-cert")
+_LOCAL = ("find-links", "constraint", "no-index", "trusted-host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,7 @@ class PipSettings:
     extra: tuple[Named, ...]
     ignored: tuple[str, ...]
     cert: str | None
+    client_cert: str | None
     proxy: str | None
     timeout: float | None
     retries: int | None
@@ -61,7 +62,8 @@ def read_pip_settings(environ: Mapping[str, str], home: Path, read: Callable[[Pa
     return PipSettings(
         default=tuple((origin, value.strip()) for origin, value in default),
         extra=() if extra is None else tuple((extra[0], url) for url in extra[1].split()),
-        ignored=tuple(_ignored(first)), cert=_path(first.get("cert"), home), proxy=_text(first.get("proxy")),
+        ignored=tuple(_ignored(first)), cert=_path(first.get("cert"), home),
+        client_cert=_path(first.get("client-cert"), home), proxy=_text(first.get("proxy")),
         timeout=None if timeout is None else _number(timeout, 0.1, 3600.0),
         retries=None if retries is None else int(_number(retries, 0, 20)),
         keyring=_text(first.get("keyring-provider")) == "subprocess", limits=tuple(_limits(first)))

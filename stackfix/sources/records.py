@@ -120,6 +120,7 @@ class IndexSettings:
     pins: tuple[IndexPin, ...] = ()
     routes: tuple[Route, ...] = ()  # of projects that are pinned; all others are looked up on `indexes`
     policies: tuple[IndexPolicy, ...] = ()
+    client_cert: str | None = None  # PEM file that tells servers of the indexes, and no others, who we are
     keyring: str | None = None      # "uv", "pip": whose settings let the program `keyring` be asked for passwords
     uploaded_before: tuple[UploadLimit, ...] = ()   # the first that fits a file counts
     constraints: tuple[AskedBySettings, ...] = ()

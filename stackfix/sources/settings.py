@@ -82,7 +82,8 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         timeout=uv.timeout or pip.timeout or _TIMEOUT,
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
         netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
-        pins=pins, routes=routes_of(pins), policies=uv.policies,
+        client_cert=environ.get("SSL_CLIENT_CERT") or pip.client_cert, pins=pins,
+        routes=routes_of(pins), policies=uv.policies,
         keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
 

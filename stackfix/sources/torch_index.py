@@ -17,6 +17,7 @@ from stackfix.errors import BadInput, StackfixError, Unreachable
 from stackfix.matrix.records import TorchIndexWheel
 from stackfix.nightly import FOLDER, is_nightly_path
 from stackfix.sources.address import parse_address, shown, without_credentials
+from stackfix.sources.connect import hosts_of
 from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
@@ -190,7 +191,9 @@ def check_base(url: str) -> str:
 
 def open_path(address: str, *, settings: IndexSettings, cache_dir: Path, offline: bool) -> PackageIndex:
     """A client for one path of the index; a lock does not need it, so that its absence must show soon."""
-    own = replace(settings, indexes=(address,), origin=("the torch index",), retries=min(settings.retries, 1))
+    known = parse_address(address).host in hosts_of(settings)
+    own = replace(settings, indexes=(address,), origin=("the torch index",), retries=min(settings.retries, 1),
+                  routes=(), client_cert=settings.client_cert if known else None)
     return PackageIndex(own, cache_dir=cache_dir, offline=offline, limits=QUICK, workers=8)
 
 
