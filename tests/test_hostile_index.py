@@ -9,12 +9,14 @@ import pytest
 
 from tests.hostile.answers import ANSWERS
 from tests.hostile.judge import play
+from tests.hostile.links import LINKS
 from tests.hostile.measured import Warm
 from tests.hostile.pages import PAGES
 from tests.hostile.records import Scenario
 from tests.hostile.redirects import REDIRECTS
+from tests.hostile.wheels import WHEELS
 
-CORPUS = (*ANSWERS, *REDIRECTS, *PAGES)
+CORPUS = (*ANSWERS, *REDIRECTS, *PAGES, *LINKS, *WHEELS)
 
 
 @pytest.fixture(scope="module")

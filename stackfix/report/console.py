@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stackfix.errors import StackfixError
-from stackfix.report.redact import redacted
+from stackfix.errors import BadInput, StackfixError
+from stackfix.report.redact import one_line, redacted
 from stackfix.report.style import Style
 from stackfix.resolve.records import Lock, NoConsistentStack, StackSummary
 
@@ -46,7 +46,7 @@ def lock_lines(lock: Lock, style: Style) -> Iterator[str]:
             f" {len(conda.records)} packages{pip}"
         )
     for note in lock.notes:
-        yield f"{style('note:', 'yellow')} {redacted(note)}"
+        yield f"{style('note:', 'yellow')} {one_line(redacted(note))}"
 
 
 def error_lines(error: StackfixError, style: Style, *, headline: str | None = None) -> Iterator[str]:
@@ -55,19 +55,22 @@ def error_lines(error: StackfixError, style: Style, *, headline: str | None = No
 
 
 def _error_lines(error: StackfixError, style: Style, headline: str | None) -> Iterator[str]:
-    yield f"{style('error:', 'red')} {headline or error.what()}"
+    said = headline or error.what()
+    # of the user's own files and options all faults are told, a line each
+    shown = said if isinstance(error, BadInput) else one_line(said)
+    yield f"{style('error:', 'red')} {shown}"
     if isinstance(error, NoConsistentStack):
         yield from _explanation(error, style)
     step = error.next_step()
     if step is not None:
-        yield f"{style('hint:', 'yellow')} {step}"
+        yield f"{style('hint:', 'yellow')} {one_line(step)}"
 
 
 def _explanation(error: NoConsistentStack, style: Style) -> Iterator[str]:
     if error.causes:
         yield "because"
     for cause in error.causes:
-        yield f"  - {cause.text} {style(f'[{cause.source}]', 'dim')}"
+        yield f"  - {one_line(cause.text)} {style(f'[{cause.source}]', 'dim')}"
     if error.nearest:
         yield "nearest that work (each was solved with the same sources):"
     for offer in error.nearest:

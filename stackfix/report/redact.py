@@ -8,6 +8,15 @@ import re
 LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s'\"]*@")
 
 
+LONGEST = 2000          # letters of one line of what others say
+
+
+def one_line(text: str) -> str:
+    """`text` as it can be shown, whoever wrote it: nothing that moves, paints or turns what stands around it."""
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return cut if cut.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
 def redacted(text: str) -> str:
     """`text` with `user:password@` taken out of every address."""
     return LOGIN.sub(lambda match: match["scheme"], text) if "@" in text else text

@@ -16,6 +16,8 @@ from packaging.version import Version
 
 ANY = SpecifierSet()
 _EXTRA_TEST = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
+_LONGEST = 8192         # letters of one requirement; the longest real one has a few hundred
+_HUGE = re.compile(r"\d{600}")     # int() may refuse a number so long
 _EXCLUSIVE = re.compile(r"^===?\s*[^*]+$")
 
 
@@ -32,7 +34,7 @@ def parse_version(text: str) -> Version | None:
 def parse_specifier(text: str) -> SpecifierSet | None:
     """The specifier, or None where the text is none."""
     try:
-        return SpecifierSet(text)
+        return None if len(text) > 600 and _HUGE.search(text) else SpecifierSet(text)
     except InvalidSpecifier:
         return None
 
@@ -40,9 +42,11 @@ def parse_specifier(text: str) -> SpecifierSet | None:
 @cache
 def parse_requirement(text: str) -> Requirement | None:
     """The requirement, or None where the text is no PEP 508 requirement."""
+    if len(text) > _LONGEST or (len(text) > 600 and _HUGE.search(text)):
+        return None
     try:
         return Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return None
 
 

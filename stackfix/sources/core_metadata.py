@@ -61,11 +61,11 @@ def same_version(one: str, other: str) -> bool:
     """Whether both spell one version (PEP 440)."""
     if one == other:
         return True
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     try:
         return Version(one) == Version(other)
-    except InvalidVersion:
+    except ValueError:      # InvalidVersion, or a number that int() refuses
         return False
 
 

@@ -131,6 +131,16 @@ class TooLarge(RequestFailed):
     reference = "too-large"
 
 
+class TooManyProjects(Unreachable):
+    """What is asked for leads to more projects than any stack has."""
+
+    reference = "too-many-projects"
+
+    def __init__(self, last: str, most: int) -> None:
+        super().__init__(last, f"it would be one more than the {most} projects that one lock may read",
+                         "an index that has every project may be to blame; look at what was asked for")
+
+
 class BadPage(Unreachable):
     """A project page that cannot be trusted or understood."""
 

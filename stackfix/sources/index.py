@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
 from stackfix.sources.cache import Cache, KeptPage, etag_of, usable_until
-from stackfix.sources.errors import Closed, NoSuchProject, NotAllowedOffline, NotFromIndex, RequestFailed
+from stackfix.sources.errors import (
+    Closed,
+    NoSuchProject,
+    NotAllowedOffline,
+    NotFromIndex,
+    RequestFailed,
+    TooManyProjects,
+)
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
@@ -173,6 +180,8 @@ class PackageIndex:
             task = self._pages.get(name)
             if task is not None:
                 return task
+            if len(self._pages) >= self._limits.projects:
+                raise TooManyProjects(name, self._limits.projects)
             task = self._pages[name] = Task(lambda: self._fetch_page(name))
         self._workers.submit(task)
         self._tell(0)

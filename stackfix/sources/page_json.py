@@ -21,7 +21,7 @@ _KEY = '"filename"'
 _FIRST = re.compile(r'"filename"(\s*:\s*)"')
 _FILES = re.compile(r'"files"\s*:\s*\[\s*')
 _MAX_NESTED = 16                    # objects inside an entry that may stand before its file name
-MOST_FILES = 200_000                # of one page; the largest known list some 20,000
+MOST_FILES = 100_000                # of one page; the largest known list some 20,000
 # What is decoded takes up to twenty times its text: only so much of it is, however large a page may be.
 _ENTRY, _LARGE_ENTRY = 16 * 1024, 1024 * 1024
 _FRAME, _UNUSUAL = 4 * 1024 * 1024, 8 * 1024 * 1024

@@ -52,6 +52,7 @@ class Limits:
     retry_wait: float = 30.0        # seconds of waiting between tries, in all
     page: int = 64 * 1024 * 1024
     metadata: int = 16 * 1024 * 1024
+    projects: int = 3000            # pages of one run: each may ask for one more, for ever
     dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
     connections: int = 50           # per server, at once
     tls_connections: int = 12       # the same, where each costs a handshake

@@ -29,7 +29,8 @@ def play(scenario: Scenario, folder: Path, warm: Warm) -> None:
                  *stage.words]
         environ = {**PATIENT, "HOME": str(home), **stage.environ}
         for number in range(scenario.runs):
-            ended = warm.run(words, cwd=home, environ=environ, notes=notes, hurry=scenario.hurry)
+            ended = warm.run(words, cwd=home, environ=environ, notes=notes, hurry=scenario.hurry,
+                             projects=scenario.projects)
             if number < scenario.runs - 1:
                 assert not ended.killed
                 for path in out.iterdir():

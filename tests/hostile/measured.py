@@ -45,11 +45,12 @@ class Warm:
         self._process.communicate()
 
     def run(self, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str], notes: Path,
-            hurry: float = 1) -> Ended:
+            hurry: float = 1, projects: int | None = None) -> Ended:
         """One command line of stackfix. What it says is kept in the folder `notes`."""
         out, err = notes / "stdout", notes / "stderr"
         asked = {"words": list(words), "cwd": str(cwd), "out": str(out), "err": str(err), "hurry": hurry,
-                 "environ": {**clean_environment(), **environ}, "patience": PATIENCE}
+                 "environ": {**clean_environment(), **environ}, "patience": PATIENCE,
+                 "projects": projects}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked) + "\n")

@@ -135,7 +135,7 @@ PAGES = (
              comes=Refused(says=("demo", "other"))),
     Scenario(name="a name that paints", does=lambda stage: stage.lists(stage.entry(), name="\x1b[2J\u202eomed\n"),
              comes=Refused()),
-    Scenario(name="a million files", does=many, comes=Refused(says=("demo", "200000 files"))),
+    Scenario(name="a million files", does=many, comes=Refused(says=("demo", "100000 files"))),
     Scenario(name="ten thousand releases without a hash", does=no_hashes, comes=Locked()),
     Scenario(name="an entry of 60 MB", does=large_entry, comes=Refused(), peak=LARGE),
     Scenario(name="60 MB beside the files", does=large_frame, comes=Refused(), peak=LARGE),

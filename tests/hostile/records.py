@@ -37,5 +37,6 @@ class Scenario:
     absent: tuple[str, ...] = ()            # what may stand in no lockfile
     peak: int = 250 * MEGABYTE              # the most memory
     hurry: float = 1                        # how many times faster the client's patience ends
+    projects: int | None = None             # how many a lock may read, where that is to be few
     runs: int = 1                           # the last one is judged
     also: Callable[[Stage, Ended], None] | None = None

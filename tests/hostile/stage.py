@@ -58,6 +58,7 @@ class Stage:
         self.notes = folder / "notes"       # for what the scenario itself needs
         self.world = World(projects={**World().projects, "demo": {WHEEL: make_wheel(WHEEL)}})
         self.answers: dict[str, Says] = {}
+        self.otherwise: Says = self.world.reply
         self.words = ["--with", "demo"]
         self.environ: dict[str, str] = {}
         self.secrets: list[str] = []        # what may be written and said nowhere
@@ -91,7 +92,7 @@ class Stage:
     def reply(self, head: str) -> Reply:
         path = path_of(head)
         says = self.answers.get(path, self.answers.get(path.partition("?")[0]))
-        return self.world.reply(head) if says is None else says(head)
+        return self.otherwise(head) if says is None else says(head)
 
     def says(self, path: str, answer: Reply | Says) -> None:
         """Has the default index answer so at a path."""
