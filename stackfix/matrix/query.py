@@ -69,6 +69,7 @@ _TOOLKIT_LIBRARIES = tuple(
         *("cusolver", "cusparse", "nvjitlink", "cuda-nvrtc", "nvtx"),
     )
 )
+_COMPANIONS: list[tuple[tuple[Companion, ...], dict[str, tuple[Companion, ...]]]] = []     # of the matrix last asked
 
 
 @lru_cache(maxsize=4096)
@@ -155,11 +156,19 @@ def rules_for(matrix: Matrix, package: str, version: str) -> tuple[Rule, ...]:
 
 def companion(matrix: Matrix, package: str, version: str) -> Companion | None:
     """The row of one companion release."""
-    wanted = _version(version)
-    for row in matrix.companions:
-        if row.package == package and _version(row.version) == wanted:
-            return row
-    return None
+    rows = _rows_of(matrix.companions, package)
+    wanted = _version(version) if rows else None
+    return next((row for row in rows if _version(row.version) == wanted), None)
+
+
+def _rows_of(companions: tuple[Companion, ...], package: str) -> tuple[Companion, ...]:
+    """The rows of one companion; found once for the rows of a matrix, since a search asks thousands of times."""
+    if not _COMPANIONS or _COMPANIONS[0][0] is not companions:
+        found: dict[str, tuple[Companion, ...]] = {}
+        for row in companions:
+            found[row.package] = (*found.get(row.package, ()), row)
+        _COMPANIONS[:] = [(companions, found)]
+    return _COMPANIONS[0][1].get(package, ())
 
 
 def companion_versions(matrix: Matrix, package: str) -> tuple[str, ...]:

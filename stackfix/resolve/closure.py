@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
-from resolvelib.resolvers import Resolution
+from resolvelib.resolvers import Criterion, Resolution
 
 from stackfix.errors import AnswerIsNo
 from stackfix.quick import dataclass
@@ -103,7 +103,25 @@ def _attempt(problem: Problem, forced: Propagation, rounds: int) -> dict[str, Ca
 
 def _resolution(problem: Problem) -> Resolution[Need, Candidate, str]:
     reporter: BaseReporter[Need, Candidate, str] = BaseReporter()
-    return Resolution(ClosureProvider(problem), reporter)
+    return _Remembering(ClosureProvider(problem), reporter)
+
+
+class _Remembering(Resolution[Need, Candidate, str]):
+    """A resolution that tells of each pin once whether it still holds: resolvelib asks of all pins in every round.
+
+    A criterion is made anew when a need is added to it. Where a resolvelib asks by another name, nothing is remembered.
+    """
+
+    def _is_current_pin_satisfying(self, name: str, criterion: Criterion[Need, Candidate]) -> bool:
+        pin = self.state.mapping.get(name)
+        if pin is None:
+            return False
+        told: dict[str, tuple[object, Candidate, bool]] = self.__dict__.setdefault("_told", {})
+        known = told.get(name)
+        if known is None or known[0] is not criterion or known[1] is not pin:
+            holds = super()._is_current_pin_satisfying(name, criterion)
+            known = told[name] = criterion, pin, holds
+        return known[2]
 
 
 def _reachable(problem: Problem, mapping: dict[str, Candidate]) -> Closure:

@@ -170,10 +170,12 @@ class _Walk:
         project = self._evidence.project(name, self._target)
         matrix = self._evidence.matrix
         tied = name in self._evidence.tied_to_torch
+        candidates = project.candidates(needs, self._preferred.get(name, ()))
         try:
-            for candidate in project.candidates(needs, self._preferred.get(name, ())):
+            for candidate in candidates:
                 unknown = tied and query.companion(matrix, name, candidate.text) is None
                 if not unknown and matrix_exclusion(matrix, candidate, self._build, self._fixed) is None:
+                    next(candidates, None)  # the search looks at the next, too: now, while the page's text is at hand
                     return candidate
         except NoUploadTimes:
             return None                 # nobody needs it yet

@@ -56,6 +56,7 @@ class Problem:
     _dependencies: dict[Candidate, tuple[Need, ...]] = field(default_factory=dict)
     _exclusions: dict[Candidate, Exclusion | None] = field(default_factory=dict)
     _restricted: dict[Candidate, Candidate | None] = field(default_factory=dict)
+    _places: dict[Candidate, str] = field(default_factory=dict)
 
     def candidates(
         self, name: str, extra: str | None, needs: Sequence[Need], *, with_limits: bool = True
@@ -89,6 +90,12 @@ class Problem:
 
     def _place(self, candidate: Candidate) -> str:
         """Behind which others the candidate comes; "" where it keeps its place."""
+        found = self._places.get(candidate)
+        if found is None:
+            found = self._places[candidate] = self._found_place(candidate)
+        return found
+
+    def _found_place(self, candidate: Candidate) -> str:
         if self._is_unknown_companion(candidate):
             return "unknown"
         if candidate.version in self.preferred.get(candidate.name, ()):

@@ -26,6 +26,7 @@ from stackfix.sources.address import without_credentials
 from stackfix.sources.wire import OverLimit, WireFault, gunzipped
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: no link of theirs is written through
+_LISTED = ("metadata-v1", "pages-v1")       # kinds of which many are asked for: what comes later is not seen
 _LARGEST = 64 * 1024 * 1024         # of a page, unpacked; the client takes no larger one
 _LONGEST_ETAG = 1024
 
@@ -58,6 +59,7 @@ class Cache:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.problem: str | None = None
+        self._listed: dict[str, set[str]] = {}      # what there was when a kind was first asked for
 
     def page(self, url: str) -> KeptPage | None:
         """The kept page of `url`, of whatever age."""
@@ -75,6 +77,10 @@ class Cache:
                         etag=etag_of({"etag": etag}) if isinstance(etag, str) else None, fresh=fresh,
                         until=until if fresh and isinstance(until, float) else 0.0,
                         packed=packed if isinstance(packed, str) else None)
+
+    def has_page(self, url: str) -> bool:
+        """Whether there is an entry for the page, of whatever age or state."""
+        return _name(url) in self._names("pages-v1")
 
     def page_entry(self, url: str) -> str:
         """The file that holds the kept page of `url`, if one does."""
@@ -107,6 +113,10 @@ class Cache:
         entry = self._read(kind, key)
         return None if entry is None else entry.about
 
+    def has_record(self, kind: str, key: str) -> bool:
+        """Whether there is an entry, of whatever state."""
+        return key in self._names(kind)
+
     def keep_record(self, kind: str, key: str, about: Mapping[str, object]) -> None:
         self._write(kind, key, about, b"")
 
@@ -124,7 +134,20 @@ class Cache:
     def _path(self, kind: str, key: str) -> Path:
         return self.directory / kind / key      # no folder per prefix: making one costs more than the entry
 
+    def _names(self, kind: str) -> set[str]:
+        """The entries of a kind: on a cold run, hundreds are asked for of which there is none."""
+        found = self._listed.get(kind)
+        if found is None:
+            try:
+                names = set(os.listdir(self.directory / kind))      # noqa: PTH208 - names, and no paths
+            except OSError:
+                names = set()
+            found = self._listed.setdefault(kind, names)
+        return found
+
     def _read(self, kind: str, key: str) -> Entry | None:
+        if kind in _LISTED and key not in self._names(kind):
+            return None
         path = self._path(kind, key)
         try:
             raw = path.read_bytes()
@@ -149,6 +172,8 @@ class Cache:
     def _write(self, kind: str, key: str, about: Mapping[str, object], content: bytes) -> None:
         if self.problem is not None:
             return
+        if kind in _LISTED:
+            self._names(kind).add(key)
         line = json.dumps(about, sort_keys=True).encode() + b"\n"
         digest = hashlib.sha256(line)
         digest.update(content)
@@ -165,13 +190,18 @@ class Cache:
 
     def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
         """The entry whole in its place, or nothing at all."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        beside = f"{path.parent}/.{path.name}.{os.getpid()}.{threading.get_ident()}"
         try:
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o600), "wb") as stream:
-                stream.writelines(parts)
+            written = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o600)
+            try:
+                content = memoryview(b"".join(parts))
+                while content:
+                    content = content[os.write(written, content):]
+            finally:
+                os.close(written)
             os.replace(beside, path)
         except OSError:
-            self._remove(beside)
+            self._remove(Path(beside))
             raise
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stackfix.sources.sdist_build import Allowed
 
 WORKERS = 50
+READERS = 2             # threads for what is here already: while one unpacks, another may compute, and more take turns
 UNPACKED = 3            # pages that are unpacked and parsed at once: more are no faster, and take their memory together
 T = TypeVar("T")
 
@@ -60,7 +61,9 @@ class PackageIndex:
         self._limits, self._offline, self._refresh, self._progress = limits, offline, refresh, progress
         self._settings, self._builds = settings, builds
         self._workers = Workers(workers, "stackfix-index")
-        self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start)
+        self._reader = Workers(READERS, "stackfix-read")
+        self._keeper = Workers(1, "stackfix-keep")
+        self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start, self._keep)
         self._lock = threading.Lock()
         self._unpacking = threading.Semaphore(UNPACKED)
         self._pages: dict[str, Task[Page]] = {}
@@ -157,7 +160,8 @@ class PackageIndex:
         """Cancel what is under way, drop all connections, and finish what is being kept."""
         for task in self._keeping:
             task.result()
-        self._workers.close(Closed("index"))
+        for workers in (self._workers, self._reader, self._keeper):
+            workers.close(Closed("index"))
         self.transport.close()
 
     def __enter__(self) -> PackageIndex:
@@ -183,7 +187,8 @@ class PackageIndex:
             if len(self._pages) >= self._limits.projects:
                 raise TooManyProjects(name, self._limits.projects)
             task = self._pages[name] = Task(lambda: self._fetch_page(name))
-        self._workers.submit(task)
+        if self._offline or not self._ask_page_ahead(name, task):
+            self._workers.submit(task)
         self._tell(0)
         return task
 
@@ -197,9 +202,30 @@ class PackageIndex:
             if task is not None:
                 return task
             task = self._metadata[key] = Task(lambda: self._fetch_metadata(file))
-        self._workers.submit(task)
+        if self._offline or not self._metadata_source.ask_ahead(file, partial(self._run_soon, task, first=True)):
+            self._workers.submit(task)
         self._tell(0)
         return task
+
+    def _ask_page_ahead(self, name: str, task: Task[Page]) -> bool:
+        """Whether the page is asked for, and the task runs when the answer is here; not where an old one is kept."""
+        indexes, _ = self._routes.get(name, (self._indexes, None))
+        if len(indexes) != 1 or self.cache.has_page(url := f"{indexes[0][0]}/{name}/"):
+            return False
+        return self.transport.ask_ahead(url, headers={"Accept": ACCEPT}, then=partial(self._run_soon, task))
+
+    def _run_soon(self, task: Task[T], whole: bool, *, first: bool = False) -> None:  # noqa: FBT001
+        """Has a task run whose answer is here, or (where it is not whole) whose thread may have to wait.
+
+        Metadata goes first: it is short, and names what else is to be asked for.
+        """
+        (self._reader if whole else self._workers).submit(task, first=first)
+
+    def _keep(self, keep: Callable[[], None]) -> None:
+        """Has something kept. Nobody waits for the disk: close() sees to what is left."""
+        task = Task(keep)
+        self._keeping.append(task)
+        self._keeper.submit(task)
 
     def _fetch_metadata(self, file: IndexFile) -> CoreMetadata:
         found = self._metadata_source.kept(file)
@@ -284,10 +310,8 @@ class PackageIndex:
             packed = None if content is answer.body else answer.body
             kind = answer.headers.get("content-type", "")
             page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
-        # Nobody waits for the disk: close() sees to what is left.
-        keep = partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
-                       packed=answer.packed, now=now, gzipped=packed is not None)
-        self._keeping.append(self._start(keep))
+        self._keep(partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
+                           packed=answer.packed, now=now, gzipped=packed is not None))
         etag = etag_of(answer.headers)
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page

@@ -17,7 +17,9 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from stackfix.quick import names_of
@@ -48,6 +50,9 @@ _NO_RANGES = (400, 416, 501)
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 
+_LAST_BYTES = {"Range": f"bytes=-{TAIL}"}
+
+
 class Pending(Protocol):
     """An answer that is on its way."""
 
@@ -61,8 +66,25 @@ Start = Callable[[Callable[[], CoreMetadata]], Pending]  # begin work in another
 class MetadataSource:
     """Fetches metadata. Called from many threads; each call blocks until its answer is there."""
 
-    def __init__(self, transport: Transport, cache: Cache, limits: Limits, start: Start) -> None:
-        self._transport, self._cache, self._limits, self._start = transport, cache, limits, start
+    def __init__(self, transport: Transport, cache: Cache, limits: Limits, start: Start,
+                 keep: Callable[[Callable[[], None]], object] = lambda write: write()) -> None:
+        """`keep` has something written soon."""
+        self._transport, self._cache, self._limits, self._start, self._keep = transport, cache, limits, start, keep
+
+    def ask_ahead(self, file: IndexFile, then: Callable[[bool], object]) -> bool:
+        """Whether the metadata is asked for; `then` is called once fetch() can go on (as of Transport.ask_ahead)."""
+        if not file.is_wheel or file.sha256 is None or self._is_kept(file):
+            return False
+        url = f"{file.url}.metadata"
+        if file.core_metadata is not None:
+            return self._transport.ask_ahead(url, then=then)
+        both = _Both(then)
+        return self._transport.ask_ahead(file.url, headers=_LAST_BYTES, packed=False, then=both) and (
+            self._transport.ask_ahead(url, then=both) or both.alone())
+
+    def _is_kept(self, file: IndexFile) -> bool:
+        return any(self._cache.has_record("metadata-v1", _key(str(file.sha256), voucher))
+                   for voucher in _vouchers(file))
 
     def kept(self, file: IndexFile) -> CoreMetadata | None:
         """Metadata of `file` in the cache. Raises SdistNeedsBuild where the cache knows that of it."""
@@ -84,8 +106,8 @@ class MetadataSource:
         if file.sha256 is not None:
             whole, stated, server = _vouchers(file)
             voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
-            self._cache.keep_record("metadata-v1", _key(file.sha256, voucher), {
-                name: getattr(found, name) for name in names_of(CoreMetadata)})
+            self._keep(partial(self._cache.keep_record, "metadata-v1", _key(file.sha256, voucher), {
+                name: getattr(found, name) for name in names_of(CoreMetadata)}))
         return found
 
     def built(self, file: IndexFile, python: str, *, allowed: Allowed | None, settings: IndexSettings) -> CoreMetadata:
@@ -113,6 +135,8 @@ class MetadataSource:
             found = self._beside(file)
             # An index may advertise what its file server does not have: uv ends there, we go on.
             return found if found is not None else self._inside(file)
+        if self._transport.is_asked(file.url, _LAST_BYTES, packed=False):
+            return self._beside_or_inside(file)
         tail = self._start(lambda: self._inside(file))
         try:
             found = self._beside(file)
@@ -121,6 +145,17 @@ class MetadataSource:
         if found is None:
             return tail.result()
         tail.drop(RequestFailed(file.url, "not needed any more"))
+        return found
+
+    def _beside_or_inside(self, file: IndexFile) -> CoreMetadata:
+        """Of a wheel of which both were asked for at once."""
+        try:
+            found = self._beside(file)
+        except RequestFailed:
+            found = None
+        if found is None:
+            return self._inside(file)
+        self._transport.forget(file.url, _LAST_BYTES, packed=False)
         return found
 
     def _beside(self, file: IndexFile) -> CoreMetadata | None:
@@ -172,7 +207,7 @@ class MetadataSource:
 
     def _last_bytes(self, file: IndexFile) -> Response | None:
         """The end of the file (206) or all of it (200); None where neither is to be had cheaply."""
-        answer = self._bytes(file, f"bytes=-{TAIL}")
+        answer = self._bytes(file, _LAST_BYTES["Range"])
         if (answer is None or answer.status in _NO_RANGES) and file.size:
             # Some servers know ranges, but none that count from the end.
             answer = self._bytes(file, f"bytes={max(0, file.size - TAIL)}-{file.size - 1}")
@@ -234,6 +269,25 @@ class MetadataSource:
                 self._cache.keep_record("metadata-v1", _key(file.sha256, "needs build"), {"reason": reason})
             raise SdistNeedsBuild(file.project, file.version, reason)
         return record_of(fields, file, basis)
+
+
+class _Both:
+    """Calls on when two answers are here: never as whole, since the second may not hold enough."""
+
+    def __init__(self, then: Callable[[bool], object]) -> None:
+        self._then, self._left, self._lock = then, 2, threading.Lock()
+
+    def __call__(self, whole: bool) -> None:  # noqa: FBT001 - as Transport.ask_ahead calls it
+        with self._lock:
+            self._left -= 1
+            left = self._left
+        if not left:
+            self._then(False)  # noqa: FBT003
+
+    def alone(self) -> bool:
+        """There is only one after all."""
+        self(False)  # noqa: FBT003
+        return True
 
 
 def _require_ok(answer: Response, url: str) -> None:

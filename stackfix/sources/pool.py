@@ -11,7 +11,9 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Literal
 
 from stackfix.quick import dataclass, field
 from stackfix.sources.address import Address
@@ -38,6 +40,7 @@ class Pool:
         self._sockets: set[Socket] = set()
         self._change = threading.Condition()
         self.closed = False
+        self.on_free: Callable[[], object] | None = None    # called when a connection becomes free
 
     def take(self, address: Address, proxy: Address | None, deadline: float) -> tuple[Socket, bool]:
         """A connection, and whether it was used before.
@@ -47,10 +50,43 @@ class Pool:
         while True:
             sock = self._idle_or_place(address, proxy, deadline)
             if sock is None:
-                return self._dial(address, proxy, deadline), False
+                return self.dial(address, proxy, deadline), False
             if _alive(sock):
                 return sock, True
             self.give_back(sock, address, proxy, whole=False)
+
+    def take_now(self, address: Address, proxy: Address | None) -> Socket | Literal[True] | None:
+        """An idle connection, True for the right to make one (made() or not_made() must follow), None for neither.
+
+        Raises PoolClosed.
+        """
+        while True:
+            with self._change:
+                if self.closed:
+                    raise PoolClosed
+                server = self._servers.setdefault(_key(address, proxy), _Server())
+                if not server.idle:
+                    if server.open >= self._most[address.scheme]:
+                        return None
+                    server.open += 1
+                    return True
+                sock = server.idle.pop()
+            if _alive(sock):
+                return sock
+            self.give_back(sock, address, proxy, whole=False)
+
+    def made(self, sock: Socket) -> bool:
+        """Counts a connection that was made; False where the pool was closed meanwhile."""
+        with self._change:
+            if not self.closed:
+                self._sockets.add(sock)
+            return not self.closed
+
+    def not_made(self, address: Address, proxy: Address | None) -> None:
+        """The right to make a connection came to nothing."""
+        with self._change:
+            self._servers[_key(address, proxy)].open -= 1
+            self._change.notify()
 
     def give_back(self, sock: Socket, address: Address, proxy: Address | None, *, whole: bool) -> None:
         """Keep the connection for the next request after a whole answer, drop it otherwise."""
@@ -65,6 +101,8 @@ class Pool:
             self._change.notify()
         if not keep:
             _shut(sock)
+        if self.on_free is not None:
+            self.on_free()
 
     def close(self) -> None:
         """Drop every connection; who reads from one is woken."""
@@ -92,18 +130,15 @@ class Pool:
                 self._change.wait(left)
         raise PoolClosed
 
-    def _dial(self, address: Address, proxy: Address | None, deadline: float) -> Socket:
+    def dial(self, address: Address, proxy: Address | None, deadline: float) -> Socket:
+        """A connection in the place of one that take_now() gave the right to. Raises CannotConnect, PoolClosed."""
         try:
             sock = self._dialer.dial(address, proxy, deadline)
         except BaseException:
-            with self._change:
-                self._servers[_key(address, proxy)].open -= 1
-                self._change.notify()
+            self.not_made(address, proxy)
             raise
-        with self._change:
-            if not self.closed:
-                self._sockets.add(sock)
-                return sock
+        if self.made(sock):
+            return sock
         _shut(sock)
         raise PoolClosed
 

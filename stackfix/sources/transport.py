@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urljoin
 
 from stackfix import __version__
+from stackfix.errors import StackfixError
 from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
+from stackfix.sources.ahead import CAN_WAIT, Ahead, Sender
 from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
@@ -94,7 +96,46 @@ class Transport:
         self._dialer = Dialer(settings, min(limits.connect, settings.timeout))
         self._pool = Pool(self._dialer, plain=limits.connections, tls=limits.tls_connections)
         self.credentials = Credentials(settings)
-        self.sent = 0               # requests, roughly: threads may count two as one
+        self._sent = 0              # roughly: threads may count two as one
+        self._sender: Sender | None = None
+        self._aheads: dict[tuple[object, ...], Ahead] = {}
+
+    @property
+    def sent(self) -> int:
+        """How many requests went out, roughly."""
+        return self._sent + (self._sender.sent if self._sender is not None else 0)
+
+    def ask_ahead(self, url: str, *, then: Callable[[bool], object], headers: dict[str, str] | None = None,
+                  packed: bool = True) -> bool:
+        """Has GET `url` sent soon; the next get() of the same takes the answer. Whether that can be done here.
+
+        `then` is called once that get() can go on, from a thread that must not be kept: with True where all of its
+        answer is here and it is no refusal. `packed`: the body may travel compressed.
+        """
+        if not CAN_WAIT or self._pool.closed:
+            return False
+        wanted = _wanted(headers, packed=packed)
+        try:
+            address = parse_address(url)
+            proxy = self._dialer.proxy_for(address)
+            request = self._request(url, address, proxy, wanted)
+        except (ValueError, WireFault, StackfixError):
+            return False                # said when it is wanted
+        if self._sender is None:
+            self._sender = Sender(self._pool, self._dialer, self._settings.timeout, self._limits.total)
+        self._aheads[_key(url, wanted)] = ahead = Ahead(address, proxy, request, then)
+        self._sender.send(ahead)
+        return True
+
+    def is_asked(self, url: str, headers: dict[str, str], *, packed: bool = True) -> bool:
+        """Whether a get() of the same would find its answer on its way."""
+        return _key(url, _wanted(headers, packed=packed)) in self._aheads
+
+    def forget(self, url: str, headers: dict[str, str], *, packed: bool = True) -> None:
+        """The answer of what was asked ahead is not wanted any more."""
+        ahead = self._aheads.pop(_key(url, _wanted(headers, packed=packed)), None)
+        if ahead is not None and self._sender is not None:
+            self._sender.drop(ahead)
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
             open_sink: OpenSink | None = None, total: float | None = None,
@@ -106,7 +147,7 @@ class Transport:
         Raises IndexUnreachable, RateLimited, TooLarge or RequestFailed.
         """
         deadline = time.monotonic() + (self._limits.total if total is None else total)
-        wanted = {"Accept-Encoding": "gzip" if unpack or keep_packed else "identity", **(headers or {})}
+        wanted = _wanted(headers, packed=unpack or keep_packed)
         for _ in range(_MAX_REDIRECTS + 1):
             answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
                                    unpack=unpack and not keep_packed)
@@ -118,6 +159,8 @@ class Transport:
     def close(self) -> None:
         """Drop every connection; requests under way fail."""
         self._pool.close()
+        if self._sender is not None:
+            self._sender.close()
 
     def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
                  open_sink: OpenSink | None, *, unpack: bool) -> Response:
@@ -144,13 +187,18 @@ class Transport:
         proxy = self._dialer.proxy_for(address)
         request = self._request(url, address, proxy, headers)
         while True:
-            sock, reused = self._connection(url, address, proxy, deadline)
-            stream = Stream(sock, self._settings.timeout, deadline)
+            ahead = self._taken(url, headers)
+            if ahead is not None and ahead.stream is not None:
+                sock, reused, stream = ahead.sock, ahead.reused, ahead.stream
+            else:
+                sock, reused = self._connection(url, address, proxy, deadline)
+                stream, ahead = Stream(sock, self._settings.timeout, deadline), None
             whole = False
             try:
-                stream.send(request)
-                self.sent += 1
-                head = read_head(stream)
+                if ahead is None:
+                    stream.send(request)
+                    self._sent += 1
+                head = _head_of(ahead, stream) if ahead is not None else read_head(stream)
                 digest = hashlib.sha256()
                 pieces = _hashed(body_pieces(head, limit), digest.update)
                 body = _collect(pieces, head, limit, open_sink, packed=unpack)
@@ -164,8 +212,19 @@ class Transport:
                     raise IndexUnreachable(url, fault.reason) from None
                 raise _Failed(fault.reason) from None
             finally:
-                self._pool.give_back(sock, address, proxy, whole=whole)
+                if sock is not None:
+                    self._pool.give_back(sock, address, proxy, whole=whole)
             return _judged(url, head, body, digest.hexdigest())
+
+    def _taken(self, url: str, headers: dict[str, str]) -> Ahead | None:
+        """What was asked ahead, once there is something to go on with; the next who asks gets nothing."""
+        ahead = self._aheads.pop(_key(url, headers), None) if self._aheads else None
+        if ahead is not None and self._sender is not None:
+            ahead.wait()
+            self._sender.read(ahead)
+            if self._pool.closed:
+                raise Closed(shown(url))
+        return ahead
 
     def _request(self, url: str, address: Address, proxy: Address | None, headers: dict[str, str]) -> bytes:
         target = address.target
@@ -195,6 +254,21 @@ class Transport:
             if fault.final:
                 raise IndexUnreachable(url, fault.reason, hint=fault.hint) from None
             raise _Failed(fault.reason, dialled=False, hint=fault.hint) from None
+
+
+def _wanted(headers: dict[str, str] | None, *, packed: bool) -> dict[str, str]:
+    return {"Accept-Encoding": "gzip" if packed else "identity", **(headers or {})}
+
+
+def _key(url: str, headers: dict[str, str]) -> tuple[object, ...]:
+    return url, *headers.items()
+
+
+def _head_of(ahead: Ahead, stream: Stream) -> Head:
+    """The head of what was asked ahead. Raises WireFault."""
+    if ahead.fault is not None:
+        raise ahead.fault
+    return read_head(stream) if ahead.head is None else ahead.head
 
 
 def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, *, packed: bool) -> bytes:

@@ -72,10 +72,19 @@ class Stream:
 
     __slots__ = ("_at", "_buffer", "_socket", "deadline", "per_read", "seen")
 
-    def __init__(self, sock: Socket, per_read: float, deadline: float) -> None:
+    def __init__(self, sock: Socket, per_read: float, deadline: float, received: bytes = b"") -> None:
         self._socket, self.per_read, self.deadline = sock, per_read, deadline
-        self._buffer, self._at = b"", 0  # what was received, and how much of it was given out
-        self.seen = False               # whether any byte of an answer came
+        self._buffer, self._at = received, 0  # what was received, and how much of it was given out
+        self.seen = bool(received)      # whether any byte of an answer came
+
+    def rest(self) -> bytes:
+        """What was received beyond what was given out; the stream is then empty."""
+        rest, self._buffer, self._at = self._buffer[self._at:], b"", 0
+        return rest
+
+    def refill(self, sock: Socket, received: list[bytes]) -> None:
+        """Go on with what was received meanwhile, and then from `sock`."""
+        self._socket, self._buffer, self._at = sock, b"".join(received), 0
 
     def send(self, data: bytes) -> None:
         """Write all of `data`."""

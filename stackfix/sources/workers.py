@@ -7,7 +7,9 @@ whole timeout), imports logging (10 ms), and cannot run a waiting task in the th
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -68,15 +70,18 @@ class Workers:
 
     def __init__(self, limit: int, name: str) -> None:
         self.limit, self._name = limit, name
-        self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[None] = SimpleQueue()              # one for each task, and for each thread to end
+        self._first: deque[Task[Any]] = deque()
+        self._then: deque[Task[Any]] = deque()
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
         self.closed = False
 
-    def submit(self, task: Task[Any]) -> None:
-        """Have `task` run soon."""
-        self._queue.put(task)
+    def submit(self, task: Task[Any], *, first: bool = False) -> None:
+        """Have `task` run soon; `first`: before those that are not."""
+        (self._first if first else self._then).append(task)
+        self._queue.put(None)
         with self._lock:
             if self.closed or self._idle >= self._queue.qsize() or self._threads >= self.limit:
                 return
@@ -89,21 +94,26 @@ class Workers:
         with self._lock:
             self.closed = True
             threads = self._threads
-        while not self._queue.empty():
-            waiting = self._queue.get()
-            if waiting is not None:
-                waiting.drop(fault)
+        while (waiting := self._next()) is not None:
+            waiting.drop(fault)
         for _ in range(threads):
             self._queue.put(None)
+
+    def _next(self) -> Task[Any] | None:
+        for waiting in (self._first, self._then):
+            with suppress(IndexError):
+                return waiting.popleft()
+        return None
 
     def _work(self) -> None:
         while True:
             with self._lock:
                 self._idle += 1
-            task = self._queue.get()
+            self._queue.get()
             with self._lock:
                 self._idle -= 1
-            if task is None:
+            task = self._next()
+            if task is None:            # closed: each task comes with an entry of the queue
                 return
             task.run()
             del task  # keeps no page alive while it waits for the next
