@@ -38,6 +38,7 @@ __all__ = [
     "companion",
     "companion_fits",
     "companion_versions",
+    "companions",
     "component_version",
     "cuda_matches",
     "driver_floor",
@@ -156,19 +157,21 @@ def rules_for(matrix: Matrix, package: str, version: str) -> tuple[Rule, ...]:
 
 def companion(matrix: Matrix, package: str, version: str) -> Companion | None:
     """The row of one companion release."""
-    rows = _rows_of(matrix.companions, package)
+    rows = companions(matrix, package)
     wanted = _version(version) if rows else None
     return next((row for row in rows if _version(row.version) == wanted), None)
 
 
-def _rows_of(companions: tuple[Companion, ...], package: str) -> tuple[Companion, ...]:
-    """The rows of one companion; found once for the rows of a matrix, since a search asks thousands of times."""
-    if not _COMPANIONS or _COMPANIONS[0][0] is not companions:
+def companions(matrix: Matrix, package: str) -> tuple[Companion, ...]:
+    """The rows of one companion, in file order. Sorted once for a matrix: a search asks thousands of times."""
+    known = next(iter(_COMPANIONS), None)
+    if known is None or known[0] is not matrix.companions:
         found: dict[str, tuple[Companion, ...]] = {}
-        for row in companions:
+        for row in matrix.companions:
             found[row.package] = (*found.get(row.package, ()), row)
-        _COMPANIONS[:] = [(companions, found)]
-    return _COMPANIONS[0][1].get(package, ())
+        known = matrix.companions, found
+        _COMPANIONS[:] = [known]
+    return known[1].get(package, ())
 
 
 def companion_versions(matrix: Matrix, package: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.platforms import LINUX, split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.pep508 import admits, parse_specifier, parse_version
 from stackfix.resolve.places import asks_on, differing, has_cuda, is_met, places_of_cuda
 from stackfix.resolve.question import TORCH, Question, StackAsk
 from stackfix.resolve.records import Asked, Cause, Target
@@ -34,8 +34,27 @@ class Reason:
 
 def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
     """The stack that will be chosen if the index has what the matrix expects: to ask early for what it needs."""
-    ordered = newest_first(question, known_stacks(evidence, question))
-    return next((stack for stack in ordered if next(reasons_against(evidence, question, stack), None) is None), None)
+    first = None
+    for stack in newest_first(question, known_stacks(evidence, question)):
+        if next(reasons_against(evidence, question, stack), None) is None:
+            if companions_may_fit(evidence, question, stack):
+                return stack
+            first = first or stack
+    return first
+
+
+def companions_may_fit(evidence: Evidence, question: Question, stack: Stack) -> bool:
+    """Whether each companion that is asked for has a release in the matrix that takes this torch, or has no row."""
+    for line in question.lines:
+        rows = query.companions(evidence.matrix, line.name)
+        if rows and not line.requirement.constraint and not any(_takes(row.torch, stack) for row in rows):
+            return False
+    return True
+
+
+def _takes(torch: str | None, stack: Stack) -> bool:
+    stated = parse_specifier(torch) if torch is not None else None
+    return stated is None or admits(stated, stack.version)
 
 
 def reasons_against(evidence: Evidence, question: Question, stack: Stack) -> Iterator[Reason]:

@@ -10,18 +10,19 @@ runs inside the index's own threads, so it never waits for an answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from threading import RLock
 
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.nightly import is_nightly_path
-from stackfix.resolve.against import expected_stack
+from stackfix.resolve.against import companions_may_fit, expected_stack
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate, FromFile, FromStack, Need
 from stackfix.resolve.nightly_family import comes_with_nightly
 from stackfix.resolve.outside import matrix_exclusion
 from stackfix.resolve.pep508 import admits
-from stackfix.resolve.problem import needs_of
+from stackfix.resolve.problem import MAX_SDISTS, needs_of
 from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
 from stackfix.resolve.records import ProjectPage, Target, Watchable
 from stackfix.resolve.roots import preferred_versions, torch_need
@@ -30,6 +31,7 @@ from stackfix.resolve.torch_family import FAMILY, torch_path
 from stackfix.sources.errors import NoUploadTimes
 from stackfix.sources.records import CoreMetadata, IndexFile
 
+_SMALL = 2 * 1024 * 1024        # of an sdist that is read whole though nobody asked for it yet
 _GUESS = FromStack(part="guess", source="prefetch")
 
 
@@ -61,6 +63,8 @@ class Prefetch:
         """Expects the closures of another stack than before: the search has come to it."""
         if self._stack is not None and stack.version == self._stack.version:
             return
+        if not companions_may_fit(self._evidence, self._question, stack):
+            return                      # it is tried, and most likely in vain
         with self._lock:
             self._stack, self._walks = stack, self._walks_of(stack)
             names = dict.fromkeys(name for walk in self._walks for name in walk.needs)
@@ -131,6 +135,7 @@ class _Walk:
         self._extras: dict[str, set[str]] = {}
         self._picked: dict[str, Candidate] = {}
         self._metadata: dict[str, CoreMetadata] = {}
+        self._sdists: dict[str, list[IndexFile]] = {}   # that come next, and are no choice before they are read
         view = evidence.view(target)
         self._expect(need for line in question.lines for need in line.needs(view) if need.url is None)
         self._expect([torch_need(stack, self._build)])
@@ -151,13 +156,17 @@ class _Walk:
         return list(names)
 
     def pick(self, name: str) -> Iterator[IndexFile]:
-        """The file whose metadata is worth reading now, if the page is here and no file of the project was as good."""
+        """The file whose metadata is worth reading now, if the page is here and no file of the project was as good.
+
+        With it sdists that come next: whether they can be chosen is asked of each, one after another.
+        """
         if not self._evidence.has_page(name):
             return
         candidate = self._best(name)
         if candidate is not None and self._picked.get(name) is not candidate:
             self._picked[name] = candidate
             yield candidate.files[0]
+            yield from self._sdists.pop(name, ())
 
     def _best(self, name: str) -> Candidate | None:
         path = torch_path(self._build)
@@ -175,11 +184,18 @@ class _Walk:
             for candidate in candidates:
                 unknown = tied and query.companion(matrix, name, candidate.text) is None
                 if not unknown and matrix_exclusion(matrix, candidate, self._build, self._fixed) is None:
-                    next(candidates, None)  # the search looks at the next, too: now, while the page's text is at hand
+                    self._look_further(name, candidates)
                     return candidate
         except NoUploadTimes:
             return None                 # nobody needs it yet
         return None
+
+    def _look_further(self, name: str, candidates: Iterator[Candidate]) -> None:
+        """The search looks at the next ones, too: here it is done while the page's text is at hand."""
+        after = [found.files[0] for found in islice(candidates, 1)]
+        if after and not after[0].is_wheel:
+            after += [found.files[0] for found in islice(candidates, MAX_SDISTS - 1)]
+            self._sdists[name] = [file for file in after if (file.size or _SMALL) < _SMALL]
 
     def _still_holds(self, need: Need) -> bool:
         """Whether whoever needs it is still expected to be in the closure."""

@@ -50,8 +50,11 @@ class _Dry:
 class Ahead:
     """One request that was sent, or will be. Wanted once."""
 
-    def __init__(self, address: Address, proxy: Address | None, request: bytes, then: Callable[[bool], object]) -> None:
+    def __init__(self, address: Address, proxy: Address | None, request: bytes, then: Callable[[bool], object],
+                 deadline: float) -> None:
         self.address, self.proxy, self.request, self.then = address, proxy, request, then
+        self.deadline = deadline            # by the monotonic clock, for all of it
+        self.late = False
         self.sock: Socket | None = None     # that whoever wants the answer has to give back
         self.stream: Stream | None = None   # what came of it; None: it was not sent
         self.head: Head | None = None       # where it was read; the stream then stands at the body
@@ -95,8 +98,8 @@ class _Turn:
 class Sender:
     """The thread and its connections; they come from the pool, and go back to it."""
 
-    def __init__(self, pool: Pool, dialer: Dialer, timeout: float, total: float) -> None:
-        self._pool, self._dialer, self._timeout, self._total = pool, dialer, timeout, total
+    def __init__(self, pool: Pool, dialer: Dialer, timeout: float) -> None:
+        self._pool, self._dialer, self._timeout = pool, dialer, timeout
         self._new: deque[Ahead] = deque()
         self._waiting: deque[Ahead] = deque()
         self._turns: dict[int, _Turn] = {}
@@ -228,7 +231,7 @@ class Sender:
         """In a thread of its own: a name is looked up, and TLS is agreed upon."""
         sock: Any = None
         try:
-            sock = self._pool.dial(ahead.address, ahead.proxy, time.monotonic() + self._total)
+            sock = self._pool.dial(ahead.address, ahead.proxy, ahead.deadline)
             self._peers[_key(ahead)] = sock.family, sock.getpeername()
         except (CannotConnect, WireFault, PoolClosed, OSError):
             pass
@@ -328,7 +331,7 @@ class Sender:
         turn.parts = [content]
         if not _HEAD_END.search(content):
             return turn.total > _LONGEST_HEAD
-        stream = Stream(_Dry(), self._timeout, time.monotonic() + self._total, content)     # type: ignore[arg-type]
+        stream = Stream(_Dry(), self._timeout, turn.ahead.deadline, content)    # type: ignore[arg-type]
         try:
             head = read_head(stream)
         except (WireFault, _Unsettled):         # it is told by whoever wants it
@@ -357,10 +360,8 @@ class Sender:
     def _finish(self, turn: _Turn, *, whole: bool) -> None:
         ahead = turn.ahead
         ahead.head, ahead.size = turn.head, turn.total
-        deadline = time.monotonic() + self._total
         ahead.stream = turn.head.stream if turn.head is not None else Stream(
-            turn.sock, self._timeout, deadline, b"".join(turn.parts))
-        ahead.stream.deadline = deadline
+            turn.sock, self._timeout, ahead.deadline, b"".join(turn.parts))
         with self._lock:
             self._unread += ahead.size
             dropped = ahead.dropped
@@ -377,15 +378,20 @@ class Sender:
     def _give_late_ones_up(self) -> None:
         """What has said nothing for as long as one may wait is told as the thread that wants it tells it."""
         now = time.monotonic()
-        for turn in [turn for turn in self._turns.values() if now - turn.since > self._timeout]:
+        for turn in tuple(self._turns.values()):
+            ahead = turn.ahead
+            ahead.late = now >= ahead.deadline
+            if not ahead.late and now - turn.since <= self._timeout:
+                continue
             if turn.connected:
-                turn.ahead.fault = WireFault(f"no answer within {self._timeout:g} s", slow=True)
+                if not ahead.late:
+                    ahead.fault = WireFault(f"no answer within {self._timeout:g} s", slow=True)
                 self._hand_over(turn)
             else:
                 self._forget(turn)
                 turn.sock.close()
-                self._pool.not_made(turn.ahead.address, turn.ahead.proxy)
-                turn.ahead.finish(whole=False)
+                self._pool.not_made(ahead.address, ahead.proxy)
+                ahead.finish(whole=False)
 
 
 def _key(ahead: Ahead) -> tuple[object, ...]:

@@ -122,8 +122,9 @@ class Transport:
         except (ValueError, WireFault, StackfixError):
             return False                # said when it is wanted
         if self._sender is None:
-            self._sender = Sender(self._pool, self._dialer, self._settings.timeout, self._limits.total)
-        self._aheads[_key(url, wanted)] = ahead = Ahead(address, proxy, request, then)
+            self._sender = Sender(self._pool, self._dialer, self._settings.timeout)
+        self._aheads[_key(url, wanted)] = ahead = Ahead(
+            address, proxy, request, then, time.monotonic() + self._limits.total)
         self._sender.send(ahead)
         return True
 
@@ -148,6 +149,9 @@ class Transport:
         """
         deadline = time.monotonic() + (self._limits.total if total is None else total)
         wanted = _wanted(headers, packed=unpack or keep_packed)
+        ahead = self._aheads.get(_key(url, wanted))
+        if ahead is not None and (ahead.late or not ahead.is_done()):
+            deadline = min(deadline, ahead.deadline)
         for _ in range(_MAX_REDIRECTS + 1):
             answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
                                    unpack=unpack and not keep_packed)
