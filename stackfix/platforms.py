@@ -50,6 +50,6 @@ def platform_of_wheel(filename: str) -> str | None:
     tag = filename.removesuffix(".whl").rpartition("-")[2]
     if tag == "win_amd64":
         return "win-64"
-    if tag.endswith("_arm64") and "macosx" in tag:
+    if tag.endswith(("_arm64", "_universal2")) and "macosx" in tag:
         return "osx-arm64"
     return next((subdir for subdir in LINUX if "linux" in tag and tag.endswith(f"_{PLATFORMS[subdir].wheel}")), None)

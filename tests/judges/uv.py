@@ -44,6 +44,15 @@ class UvJudge:
                                 MACOSX_DEPLOYMENT_TARGET=self.macos)
         return run([program, *words, *where, *here, *index], cwd=cwd, env=env)
 
+    def run_bare(self, *words: str, cwd: Path) -> Run:
+        """uv with these words and no index, for the target."""
+        program = shutil.which("uv")
+        assert program is not None, "uv is one of the judges: install it (it is in the dev extra)"
+        env = clean_environment(UV_CACHE_DIR=str(self.cache), UV_PYTHON_DOWNLOADS="never",
+                                MACOSX_DEPLOYMENT_TARGET=self.macos)
+        return run([program, *words, "--python-version", self.python, "--python-platform", self._platform(),
+                    "--no-build", "--python", sys.executable], cwd=cwd, env=env)
+
     def _platform(self) -> str:
         if self.platform in ELSEWHERE:
             return ELSEWHERE[self.platform]

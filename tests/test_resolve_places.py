@@ -1,0 +1,231 @@
+"""Builds by place: the CPU on one platform beside CUDA on others, macOS without any, labels, refusals by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stackfix.matrix.records import Matrix
+from stackfix.resolve.decide import decide
+from stackfix.resolve.records import Lock, NoConsistentStack, StackRequest, TargetLock
+from tests.resolve_world import (
+    MATRIX,
+    FakeIndex,
+    FakeReleases,
+    Release,
+    asked,
+    companion,
+    projects,
+    told,
+    torch_build,
+    wheel_tags,
+)
+from tests.test_resolve_torch_index import FakeTorchIndex
+
+PYTHONS = ("3.10", "3.11")
+WINDOWS, MAC, CPU_ON_LINUX = "win-64", "osx-arm64", "linux-64-cpu"
+ROWS = tuple(
+    torch_build(version, "cpu", None, platform=platform, gpu_archs=(), cxx11_abi=None)
+    for version in ("2.4.1", "2.3.1", "2.3.0") for platform in (WINDOWS, MAC)
+)
+VARIANTS = (
+    torch_build("2.3.1", "cpu", None, index="cpu", gpu_archs=()),
+    torch_build("2.4.1", "cpu", None, index="cpu", gpu_archs=()),
+    torch_build("2.3.1", "12.1", "12.1.1", platform=WINDOWS, index="cu121", requires=()),
+    torch_build("2.3.1", "11.8", "11.8.0", platform=WINDOWS, index="cu118", requires=()),
+)
+PLACES: Matrix = replace(MATRIX, torch=(*MATRIX.torch, *ROWS, *VARIANTS), companions=(
+    *MATRIX.companions, companion("torchvision", "0.19.1", "==2.4.1", "12.4")))
+NEEDS_LINUX = ('nvidia-cusparse-cu12==12.1.0.106 ; platform_system == "Linux" and platform_machine == "x86_64"',
+               "filelock", 'colour ; sys_platform == "win32"', 'numpy<2.1 ; sys_platform == "darwin"', "numpy")
+TAGS = {WINDOWS: "win_amd64", MAC: "macosx_11_0_arm64", "linux-64": "manylinux_2_17_x86_64",
+        "linux-aarch64": "manylinux_2_17_aarch64"}
+
+
+def torch(*platforms: str, requires: tuple[str, ...] = NEEDS_LINUX) -> Release:
+    return Release(requires=requires, tags=tuple(tag for each in platforms for tag in wheel_tags(PYTHONS, TAGS[each])))
+
+
+def index() -> FakeIndex:
+    found = projects()
+    found["torch"].update({version: torch("linux-64", "linux-aarch64", WINDOWS, MAC) for version in ("2.4.1", "2.3.1")})
+    found["colour"] = {"0.4": Release()}
+    return FakeIndex(found)
+
+
+def torch_index() -> FakeTorchIndex:
+    linux, windows = (torch(each, requires=("filelock",)) for each in ("linux-64", WINDOWS))
+    return FakeTorchIndex({
+        "cpu": {"torch": {"2.4.1+cpu": linux, "2.3.1+cpu": linux}},
+        "cu121": {"torch": {"2.3.1+cu121": windows}}, "cu118": {"torch": {
+            "2.3.1+cu118": Release(requires=("filelock",), tags=(*windows.tags, *linux.tags))}},
+    })
+
+
+def lock(request: StackRequest, where: FakeIndex | None = None, wheels: FakeTorchIndex | None = None) -> Lock:
+    return decide(request, PLACES, where or index(), FakeReleases(), command=told, torch_wheels=wheels or torch_index())
+
+
+def refusal(request: StackRequest) -> NoConsistentStack:
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(request)
+    return caught.value
+
+
+def by_place(found: Lock) -> dict[str, TargetLock]:
+    return {one.target.place: one for one in found.targets}
+
+
+def torch_of(found: Lock) -> dict[str, tuple[str, str]]:
+    """place -> (CUDA of its build, name of torch's file)."""
+    files = {place: next(one.files[0] for one in target.packages if one.name == "torch")
+             for place, target in by_place(found).items()}
+    return {place: (target.build.cuda, files[place].filename) for place, target in by_place(found).items()}
+
+
+def test_the_mac_has_its_only_build_beside_cuda_and_a_note_says_so() -> None:
+    found = lock(asked(torch="==2.3.*", cuda="12.1", platforms=("linux-64", MAC)))
+    assert torch_of(found) == {
+        "linux-64": ("12.1", "torch-2.3.1-cp310-cp310-manylinux_2_17_x86_64.whl"),
+        MAC: ("cpu", "torch-2.3.1-cp310-cp310-macosx_11_0_arm64.whl")}
+    assert found.stack.cuda == "12.1"
+    assert found.stack.platforms == ("linux-64", MAC)
+    assert any("for osx-arm64 is the default index's wheel, without CUDA" in note for note in found.notes)
+    assert "nvidia-cusparse-cu12" not in {one.name for one in by_place(found)[MAC].packages}
+
+
+@pytest.mark.parametrize("places", [("linux-64", CPU_ON_LINUX), (CPU_ON_LINUX, "linux-64")])
+def test_the_cpu_on_a_platform_stands_beside_its_cuda(places: tuple[str, ...]) -> None:
+    found = lock(asked(torch="==2.3.*", platforms=places))
+    assert torch_of(found) == {
+        "linux-64": ("12.1", "torch-2.3.1-cp310-cp310-manylinux_2_17_x86_64.whl"),
+        CPU_ON_LINUX: ("cpu", "torch-2.3.1+cpu-cp310-cp310-manylinux_2_17_x86_64.whl")}
+    assert found.stack.cuda == "12.1"
+    assert found.stack.platforms == ("linux-64", CPU_ON_LINUX)
+
+
+def test_windows_takes_a_variant_of_the_torch_index_and_the_defaults_cpu_build() -> None:
+    cuda = lock(asked(torch="==2.3.*", cuda="12.1", platforms=(WINDOWS,)))
+    assert torch_of(cuda) == {WINDOWS: ("12.1", "torch-2.3.1+cu121-cp310-cp310-win_amd64.whl")}
+    usual = lock(asked(torch="==2.3.*", platforms=(WINDOWS,)))
+    assert torch_of(usual) == {WINDOWS: ("cpu", "torch-2.3.1-cp310-cp310-win_amd64.whl")}
+    assert any(f"for {WINDOWS} on the default index is a CPU build; with --cuda 12.1" in note for note in usual.notes)
+    asked_for = lock(asked(torch="==2.3.*", cuda="cpu", platforms=(WINDOWS,)))
+    assert not any("CPU build; with" in note for note in asked_for.notes)
+
+
+def test_markers_decide_what_each_system_has() -> None:
+    found = by_place(lock(asked(torch="==2.3.*", cuda="cpu", platforms=("linux-aarch64", WINDOWS, MAC))))
+    names = {place: {one.name: one.version for one in target.packages} for place, target in found.items()}
+    assert names[WINDOWS] == {"torch": "2.3.1", "filelock": "3.1", "colour": "0.4", "numpy": "2.1"}
+    assert names[MAC] == {"torch": "2.3.1", "filelock": "3.1", "numpy": "2.0"}
+    assert names["linux-aarch64"] == {"torch": "2.3.1", "filelock": "3.1", "numpy": "2.1"}
+
+
+def test_versions_that_differ_are_told_by_target() -> None:
+    notes = lock(asked(torch="==2.3.*", cuda="cpu", platforms=("linux-aarch64", WINDOWS, MAC), pythons=PYTHONS)).notes
+    assert "of other versions on some targets: numpy 2.0 for osx-arm64, else 2.1" in notes
+    same = lock(asked(torch="==2.3.*", cuda="cpu", platforms=("linux-aarch64", WINDOWS))).notes
+    assert not any(note.startswith("of other versions") for note in same)
+
+
+@pytest.mark.parametrize("line", ["torch==2.4.1+cpu", "torch==2.4.1+cpu ; sys_platform == 'linux'"])
+def test_a_label_is_met_by_the_plain_version_where_the_only_build_is_the_cpus(line: str) -> None:
+    """A wheel with +cpu exists for Linux on x86_64 alone; elsewhere the CPU's build has no label."""
+    found = lock(asked(line, platforms=("linux-64", "linux-aarch64", MAC)))
+    assert torch_of(found) == {
+        "linux-64": ("cpu", "torch-2.4.1+cpu-cp310-cp310-manylinux_2_17_x86_64.whl"),
+        "linux-aarch64": ("cpu", "torch-2.4.1-cp310-cp310-manylinux_2_17_aarch64.whl"),
+        MAC: ("cpu", "torch-2.4.1-cp310-cp310-macosx_11_0_arm64.whl")}
+
+
+def test_labels_of_several_places_are_each_followed() -> None:
+    found = lock(asked("torch==2.3.1+cu118 ; sys_platform == 'linux'", "torch==2.3.1+cu121 ; sys_platform == 'win32'",
+                       platforms=("linux-64", WINDOWS, MAC)))
+    assert torch_of(found) == {
+        "linux-64": ("11.8", "torch-2.3.1+cu118-cp310-cp310-manylinux_2_17_x86_64.whl"),
+        WINDOWS: ("12.1", "torch-2.3.1+cu121-cp310-cp310-win_amd64.whl"),
+        MAC: ("cpu", "torch-2.3.1-cp310-cp310-macosx_11_0_arm64.whl")}
+
+
+def test_a_label_of_cuda_is_met_on_the_mac_only_beside_a_place_that_has_it() -> None:
+    beside = lock(asked("torch==2.3.1+cu118", platforms=("linux-64", MAC)))
+    assert {place: cuda for place, (cuda, _) in torch_of(beside).items()} == {"linux-64": "11.8", MAC: "cpu"}
+    error = refusal(asked("torch==2.3.1+cu118", platforms=(MAC,)))
+    assert "torch==2.3.1+cu118" in error.headline
+
+
+def test_cuda_for_the_mac_alone_is_refused() -> None:
+    error = refusal(asked(torch="==2.3.*", cuda="12.1", platforms=(MAC,)))
+    assert error.headline == "no stack has --cuda 12.1 together with --platform osx-arm64"
+    assert any("only a CPU build for osx-arm64: nothing is built for CUDA there" in one.text for one in error.causes)
+    assert "--cuda cpu in place of 12.1" in [offer.change for offer in error.nearest]
+
+
+def test_cuda_for_a_place_that_is_the_cpus_by_its_name_is_refused() -> None:
+    error = refusal(asked(torch="==2.3.*", cuda="12.1", platforms=(CPU_ON_LINUX,)))
+    assert error.headline == "no stack has --cuda 12.1 together with --platform linux-64-cpu"
+    assert "--platform linux-64 in place of linux-64-cpu" in [offer.change for offer in error.nearest]
+
+
+def test_of_several_targets_the_one_without_a_build_is_named_and_can_be_left_out_or_be_the_cpus() -> None:
+    error = refusal(asked(torch="==2.3.*", cuda="11.8", platforms=("linux-64", "linux-aarch64")))
+    assert error.headline == "no stack has --cuda 11.8 together with --platform linux-aarch64"
+    changes = [offer.change for offer in error.nearest]
+    assert "--platform linux-aarch64-cpu in place of linux-aarch64" in changes
+    assert "without --platform linux-aarch64" in changes
+
+
+def test_what_is_cuda_here_and_the_cpu_there_is_never_mixed_in_silence() -> None:
+    error = refusal(asked(torch="==2.3.*", platforms=("linux-64", WINDOWS)))
+    assert error.headline == "no stack has --platform linux-64 together with --platform win-64"
+    assert any("CUDA 12.1 on linux-64 and the CPU on win-64" in one.text for one in error.causes)
+    changes = [offer.change for offer in error.nearest]
+    assert "--platform win-64-cpu in place of win-64" in changes
+    assert any(change.startswith("--cuda 12.1 added") for change in changes)
+    explicit = lock(asked(torch="==2.3.*", platforms=("linux-64", f"{WINDOWS}-cpu")))
+    assert {place: cuda for place, (cuda, _) in torch_of(explicit).items()} == {
+        "linux-64": "12.1", "win-64-cpu": "cpu"}
+
+
+def test_a_platform_without_a_wheel_of_the_release_is_named() -> None:
+    error = refusal(asked(torch="==2.0.*", platforms=("linux-64", MAC)))
+    assert "--platform osx-arm64" in error.headline
+    assert "without --platform osx-arm64" in [offer.change for offer in error.nearest]
+
+
+def test_without_the_torch_index_there_is_no_cpu_build_beside_cuda() -> None:
+    request = asked(torch="==2.3.*", platforms=("linux-64", CPU_ON_LINUX))
+    with pytest.raises(NoConsistentStack) as caught:
+        decide(request, PLACES, index(), FakeReleases(), command=told)
+    assert "--platform linux-64-cpu" in caught.value.headline
+
+
+def test_a_flash_attn_that_is_asked_for_is_asked_of_linux_with_cuda() -> None:
+    request = asked(torch="==2.3.*", cuda="12.1", platforms=("linux-64", CPU_ON_LINUX, MAC), flash_attn="==2.6.3",
+                    no_flash_attn=False)
+    found = lock(request)
+    have = {place for place, target in by_place(found).items() if "flash-attn" in {p.name for p in target.packages}}
+    assert have == {"linux-64"}
+    assert any(f"left out for {CPU_ON_LINUX} and {MAC}: it has no CPU build" in note for note in found.notes)
+    error = refusal(replace(request, platforms=(MAC,), cuda=None))
+    assert "--flash-attn 2.6.3" in error.headline
+
+
+def test_a_flash_attn_for_windows_is_left_out_with_a_note() -> None:
+    found = lock(asked(torch="==2.3.*", cuda="12.1", platforms=("linux-64", WINDOWS), no_flash_attn=False))
+    assert {place for place, target in by_place(found).items()
+            if "flash-attn" in {p.name for p in target.packages}} == {"linux-64"}
+    assert f"flash-attn is left out for {WINDOWS}: upstream has no wheel for Windows" in found.notes
+
+
+def test_targets_share_what_is_read() -> None:
+    """Each page is asked for once, and each file's metadata once, however many targets there are."""
+    where = index()
+    lock(asked("transformers", torch="==2.3.*", cuda="cpu", pythons=PYTHONS,
+               platforms=("linux-64", "linux-aarch64", WINDOWS, MAC)), where)
+    assert len(where.pages_asked) == len(set(where.pages_asked))
+    assert len(where.metadata_asked) == len(set(where.metadata_asked))
+    assert {name for name in where.prefetched if name.startswith("torch-2.3.1-cp31")} >= {
+        "torch-2.3.1-cp310-cp310-win_amd64.whl", "torch-2.3.1-cp311-cp311-macosx_11_0_arm64.whl"}
