@@ -10,9 +10,9 @@ import pytest
 
 from stackfix.matrix.load import load_matrix
 from stackfix.matrix.parsed import from_plain, parsed_once, to_plain
-from stackfix.matrix.records import Matrix
+from stackfix.matrix.records import Matrix, Needs
 
-NAME = f"matrix.{sys.implementation.cache_tag}.rows"
+NAME = f"matrix.{sys.implementation.cache_tag}.columns"
 
 
 class Parser:
@@ -35,6 +35,15 @@ def parser(monkeypatch: pytest.MonkeyPatch) -> Parser:
 def test_every_row_comes_back(parser: Parser) -> None:
     assert len(parser.matrix.torch) > 50
     assert from_plain(to_plain(parser.matrix)) == parser.matrix
+
+
+def test_records_in_columns_and_of_several_kinds_come_back() -> None:
+    matrix = load_matrix()
+    nested = tuple(Needs(companions=matrix.companions[:number], rules=matrix.rules[number:3]) for number in range(4))
+    mixed = (*matrix.rules[:2], *matrix.companions[:2])
+    for value in (nested, mixed, (nested, mixed), (), ((),), matrix.torch[:1]):
+        assert from_plain(to_plain(value)) == value
+    assert [type(one) for one in from_plain(to_plain(mixed))] == [type(one) for one in mixed]
 
 
 def test_the_second_time_nothing_is_parsed(parser: Parser, tmp_path: Path) -> None:

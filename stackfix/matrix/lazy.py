@@ -6,12 +6,14 @@ digest.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 from stackfix.matrix.faults import Faults
+from stackfix.matrix.parsed import parsed_once
 from stackfix.matrix.records import (
     Companion,
     DriverFamily,
@@ -47,7 +49,10 @@ class LazyMatrix:
     def torch(self) -> tuple[TorchBuild, ...]:
         from stackfix.matrix.parse_torch import parse_torch
 
-        return self._parsed("torch.toml", parse_torch)
+        if self._folder != matrix_directory():
+            return self._parsed("torch.toml", parse_torch)
+        digest = hashlib.sha256(read_file(self._folder / "torch.toml", FILES)).hexdigest()
+        return parsed_once("torch", f"{digest} {self._folder}", lambda: self._parsed("torch.toml", parse_torch))
 
     @cached_property
     def _cuda(self) -> tuple[tuple[ToolkitComponent, ...], tuple[DriverFamily, ...], tuple[ToolkitDriver, ...]]:
