@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import HashMismatch, NotAllowedOffline, SdistBuildFailed
 from stackfix.sources.index import PackageIndex
-from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexPolicy, IndexSettings, Route
 from stackfix.sources.sdist_build import Allowed, remove_tree
+from stackfix.sources.sdist_build_install import installer_environment, with_logins, without_secrets
 from stackfix.sources.sdist_build_python import machine_name
 from tests.replay.wheels import make_wheel
 from tests.sdists import metadata, sdist, tar
@@ -133,7 +135,7 @@ def test_build_requirements_come_from_the_index_alone(
     place: Place, tmp_path: Path, uv: bool, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not uv:
-        monkeypatch.setattr("stackfix.sources.sdist_build_hooks.find_uv", lambda environ: None)
+        monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
     place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
     place.offer("later", "later-1.0-py3-none-any.whl", make_wheel("later-1.0-py3-none-any.whl"))
     elsewhere = tmp_path / "elsewhere"
@@ -153,7 +155,7 @@ def test_logins_reach_the_installer_and_no_code_of_the_sdist(
     place: Place, uv: bool, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not uv:
-        monkeypatch.setattr("stackfix.sources.sdist_build_hooks.find_uv", lambda environ: None)
+        monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
     place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
     heads: list[str] = []
     plain = place.reply
@@ -175,6 +177,26 @@ def test_logins_reach_the_installer_and_no_code_of_the_sdist(
         found = place.build(sdist(build_requires=["helper"], during=look))
     assert found.requires_dist == ("clean",)
     assert any("authorization" in head.lower() for head in heads)
+
+
+def test_the_installer_is_told_each_login_that_our_own_client_would_use(tmp_path: Path) -> None:
+    settings = settings_for(
+        "https://a.example/simple", "https://me:old@never.example/simple", "https://b.example/simple",
+        netrc=(("a.example", "user", "p@ss/w"), ("other.example", "spare", "spare-word")),
+        policies=(IndexPolicy(base="https://never.example/simple", origin="uv.toml", authenticate="never"),))
+    told = installer_environment({}, tmp_path, with_logins(settings, Credentials(settings)))
+    assert told["UV_INDEX"] == "https://user:p%40ss%2Fw@a.example/simple https://never.example/simple"
+    assert told["UV_DEFAULT_INDEX"] == told["PIP_INDEX_URL"] == "https://b.example/simple"
+    with_login = with_logins(settings, Credentials(settings))
+    assert without_secrets("p@ss/w p%40ss%2Fw spare-word", with_login) == "**** **** ****"
+
+
+def test_a_build_requirement_with_an_index_of_its_own_is_not_looked_up_elsewhere(place: Place) -> None:
+    route = Route(project="helper", indexes=("https://b.example/simple",), why="uv.toml pins it")
+    place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
+    place.settings = lambda url, **changes: settings_for(url, routes=(route,), **changes)
+    with pytest.raises(SdistBuildFailed, match="Helper is pinned to an index of its own"):
+        place.build(sdist(build_requires=["Helper"]))
 
 
 def test_the_code_has_a_home_of_its_own_and_no_index(place: Place, tmp_path: Path) -> None:
@@ -247,7 +269,7 @@ def test_build_requirements_are_never_built_themselves(place: Place) -> None:
 
 
 def test_pip_with_several_indexes_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stackfix.sources.sdist_build_hooks.find_uv", lambda environ: None)
+    monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
     place.settings = lambda url, **changes: settings_for(f"{url}/private", url, **changes)
     with pytest.raises(SdistBuildFailed, match="pip would mix their files") as fault:
         place.build(sdist(build_requires=["helper"]))
@@ -297,7 +319,7 @@ DAEMON = """if os.fork() == 0:
 @pytest.mark.parametrize("way", LEAVES)
 def test_a_build_that_never_ends_is_ended(place: Place, way: str) -> None:
     place.seconds = 2.0
-    with pytest.raises(SdistBuildFailed, match="it was not done after 2 seconds") as fault:
+    with pytest.raises(SdistBuildFailed, match="its build was not done after 2 seconds") as fault:
         place.build(sdist(during=LEAVES[way]))
     assert "STACKFIX_BUILD_SECONDS" in str(fault.value.next_step())
 

@@ -116,6 +116,7 @@ class MetadataSource:
         Without `allowed` only what is kept. Raises NotAllowedOffline, SdistBuildFailed, and as fetch() does.
         """
         from stackfix.sources.sdist_build import build_metadata
+        from stackfix.sources.sdist_build_install import with_logins
         from stackfix.sources.sdist_build_python import machine_name
 
         key = _key(file.sha256 or "", f"built for {python} on {machine_name()}")
@@ -125,7 +126,8 @@ class MetadataSource:
             return record
         if allowed is None:
             raise NotAllowedOffline(f"what a build of {file.filename} for Python {python} says")
-        found = build_metadata(file, self._whole(file, None), python=python, allowed=allowed, settings=settings)
+        found = build_metadata(file, self._whole(file, None), python=python, allowed=allowed,
+                               settings=with_logins(settings, self._transport.credentials))
         if file.sha256 is not None:
             self._cache.keep_record("metadata-v1", key, {name: getattr(found, name) for name in names_of(CoreMetadata)})
         return found

@@ -34,6 +34,8 @@ def main(words: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"{words[1]} cannot be started: {error.strerror}\n")
         return 127
+    with suppress(OSError):     # where memory is short, it and what it starts go first
+        Path(f"/proc/{child.pid}/oom_score_adj").write_text("1000", encoding="ascii")
     threading.Thread(target=watch, args=(child, words[0]), daemon=True).start()
     status = child.wait()
     end_all(child.pid)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
 import tempfile
 import threading
 import time
@@ -19,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 from stackfix.errors import StackfixError
 from stackfix.sources.archives import MAX_METADATA, BadArchive, metadata_in_wheel
 from stackfix.sources.errors import SdistBuildFailed
-from stackfix.sources.page import normalise
 from stackfix.sources.records import IndexFile, IndexSettings
-from stackfix.sources.sdist_build_python import (
-    build_environment,
-    find_uv,
+from stackfix.sources.sdist_build_install import (
+    NotFollowed,
     installer_environment,
+    installer_words,
+    requirement_line,
     without_secrets,
     write_netrc,
 )
+from stackfix.sources.sdist_build_python import build_environment
 from stackfix.sources.sdist_build_run import Ended, run_bounded
 
 if TYPE_CHECKING:
@@ -124,49 +124,26 @@ class _Build:
 
     def _install(self, requires: Iterable[object], python: str) -> None:
         """Installs build requirements, wheels alone, from the indexes of the settings."""
-        lines = [self._requirement(text) for text in requires]
-        if not lines:
-            return
+        try:
+            lines = [requirement_line(text, self._settings) for text in requires]
+            if not lines:
+                return
+            words = installer_words(python, self._allowed.environ, self._settings)
+        except NotFollowed as fault:
+            raise self._failed(fault.reason, None, fault.hint) from None
         listed, netrc = self._scratch / "requires.txt", self._scratch / "netrc"
         listed.write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
         write_netrc(self._settings, netrc)
         environ = installer_environment(self._allowed.environ, self._scratch, self._settings)
         try:
-            ended = self._run([*self._installer(python), "-r", str(listed)], environ)
+            ended = self._run([*words, "-r", str(listed)], environ)
         finally:
             netrc.unlink()      # before any code of the sdist runs again
         if ended.status != 0:
-            raise self._failed("its build requirements cannot be installed from wheels of the index", ended)
-
-    def _requirement(self, text: object) -> str:
-        """One build requirement, as an installer may be given it: no option, no address."""
-        from packaging.requirements import InvalidRequirement, Requirement
-
-        try:
-            found = Requirement(text) if isinstance(text, str) else None
-        except InvalidRequirement:
-            found = None
-        if found is None:
-            raise self._failed(f"its build requirement {str(text)[:100]!r} is no requirement")
-        if found.url is not None:
-            raise self._failed(f"its build requirement {str(text)[:100]!r} comes from an address of its own, and only"
-                               " the index is asked")
-        if any(route.project == normalise(found.name) for route in self._settings.routes):
-            raise self._failed(f"its build requirement {found.name} is pinned to an index of its own, which builds do"
-                               " not follow")
-        return str(found)
-
-    def _installer(self, python: str) -> list[str]:
-        """The command that installs into the environment of `python`: uv where it is, else pip."""
-        uv = find_uv(self._allowed.environ)
-        if uv is not None:
-            return [*uv, "pip", "install", "--quiet", "--no-progress", "--no-config", "--no-cache", "--no-build",
-                    "--python", python]
-        if len(self._settings.indexes) > 1:
-            raise self._failed("several indexes are set, and pip would mix their files", None,
-                               "install uv: it takes each project from the first index that has it, as lock does")
-        return [sys.executable, "-I", "-m", "pip", "--python", python, "install", "--quiet", "--no-cache-dir",
-                "--only-binary", ":all:", "--no-warn-script-location"]
+            raise self._failed(
+                "its build requirements cannot be installed from wheels of the index", ended,
+                f"put a wheel of what is lacking on an index of yours, or ask for a version of {self._file.project}"
+                " that has wheels")
 
     def _run(self, words: Sequence[str], environ: Mapping[str, str], folder: Path | None = None,
              leftovers: tuple[Path, ...] = ()) -> Ended:
@@ -177,7 +154,7 @@ class _Build:
             if not self._last.too_long:
                 return self._last
         seconds = f"{self._allowed.seconds:g}"
-        raise self._failed(f"it was not done after {seconds} seconds", self._last,
+        raise self._failed(f"its build was not done after {seconds} seconds", self._last,
                            "give it more with STACKFIX_BUILD_SECONDS, if it is not stuck")
 
     def _read(self, path: Path, below: Path) -> bytes:
@@ -206,8 +183,9 @@ class _Build:
             reason = f"its build imports {lacking}, which its build requirements leave out"
             hint = (f"such sdists are built with --no-build-isolation, beside a {lacking} that is there; lock does not:"
                     f" take a version of {self._file.project} that has wheels, or an index that has a wheel of it")
-        elif lines and hint is None:
-            reason = f"{reason}: {lines[-1].strip()[:_WIDEST]}"
+        elif lines:
+            telling = [line for line in lines if not line.lstrip().startswith(("hint:", "[notice]"))] or lines
+            reason = f"{reason}: {telling[-1].strip().removeprefix('cause: ')[:_WIDEST]}"
         for line in lines:
             self._allowed.complain(f"  | {line[:_WIDEST]}")
         return SdistBuildFailed(self._file.project, self._file.version, reason, hint)

@@ -10,10 +10,8 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from stackfix.platforms import PLATFORMS
-from stackfix.sources.records import IndexSettings
 from stackfix.sources.sdist_build_run import run_bounded
 
 SECONDS = 30.0          # for a program that only says where or what it is
@@ -36,56 +34,6 @@ def build_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, st
         "PIP_NO_INPUT": "1", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1", "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_GLOBAL": os.devnull,
     }
-
-
-def installer_environment(environ: Mapping[str, str], scratch: Path, settings: IndexSettings) -> dict[str, str]:
-    """What the installer of build requirements sees: these indexes and no other, with their logins.
-
-    By environment, since every user of a machine can read a command line. It installs wheels alone, so that no code
-    of a package runs that could read it.
-    """
-    made = build_environment(environ, scratch)
-    for name in ("PIP_NO_INDEX", "UV_OFFLINE"):
-        del made[name]
-    *first, last = settings.indexes
-    seconds = str(max(1, int(settings.timeout)))
-    made |= {
-        "UV_DEFAULT_INDEX": last, "PIP_INDEX_URL": last, "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "UV_HTTP_TIMEOUT": seconds, "PIP_DEFAULT_TIMEOUT": seconds,
-        "UV_HTTP_RETRIES": str(settings.retries), "PIP_RETRIES": str(settings.retries),
-        "NETRC": str(scratch / "netrc"),
-    }
-    if first:
-        made["UV_INDEX"] = " ".join(first)
-    for scheme, proxy in settings.proxies:
-        made[f"{scheme}_proxy"] = made[f"{scheme.upper()}_PROXY"] = proxy
-    if settings.no_proxy is not None:
-        made["no_proxy"] = made["NO_PROXY"] = settings.no_proxy
-    if settings.cert is not None:
-        made["SSL_CERT_FILE"] = made["PIP_CERT"] = made["REQUESTS_CA_BUNDLE"] = settings.cert
-    else:
-        made["UV_SYSTEM_CERTS"] = "true"        # as our own client does
-    return made
-
-
-def write_netrc(settings: IndexSettings, place: Path) -> None:
-    """A netrc of the settings' logins, for the installer alone to read."""
-    lines = [f"machine {host} login {user} password {password}\n" for host, user, password in settings.netrc
-             if not any(character.isspace() for character in f"{host}{user}{password}")]
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(lines)
-
-
-def without_secrets(text: str, settings: IndexSettings) -> str:
-    """`text` in which no login of the settings stands."""
-    secrets = {password for _, _, password in settings.netrc}
-    for url in (*settings.indexes, *(proxy for _, proxy in settings.proxies)):
-        login = urlsplit(url).netloc.rpartition("@")[0]
-        secrets |= {login, login.partition(":")[2]}
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "****")
-    return text
 
 
 def find_uv(environ: Mapping[str, str]) -> tuple[str, ...] | None:
