@@ -214,6 +214,15 @@ def test_a_pin_of_torch_means_its_build(world: World, say: Say) -> None:
     assert pins()["torch"] == "2.3.1"
 
 
+def test_a_pin_to_nightly_builds_takes_none_without_its_day(world: World, say: Say) -> None:
+    torch_pins("{ index = 'cu121' }", base="https://mirror.example/whl/nightly")
+    said = say(*LOCK)
+    assert said.status == 0, said
+    assert pins()["torch"] == "2.3.1"
+    assert "take torch from nightly builds: one is locked by its exact day alone" in said.err
+    assert "torch from https://mirror.example/whl/nightly/cu121" in said.err
+
+
 def test_the_option_wins_over_a_pin_of_torch_and_that_is_said(world: World, say: Say) -> None:
     torch_pins("{ index = 'cu118' }")
     said = say(*LOCK, "--cuda", "12.1")

@@ -105,6 +105,14 @@ def test_a_pinned_project_is_looked_up_on_its_index_alone(tmp_path: Path) -> Non
     assert len(read(tmp_path, {"p/uv.toml": "offline = false"}).routes) == 1
 
 
+def test_pins_to_the_torch_index_are_no_routes(tmp_path: Path) -> None:
+    """Who locks follows them by the rules of the torch index; who repairs looks where packages came from."""
+    for path, routed in (("whl/cu128", False), ("whl/nightly/cpu", False), ("whl/cu128/more", True), ("simple", True)):
+        text = PROJECT + NAMED.format(f"https://mirror.example/{path}", "simple") + 'torch = { index = "c" }\n'
+        routes = read(tmp_path, {"p/pyproject.toml": text}).routes
+        assert [route.project for route in routes] == (["x", "torch"] if routed else ["x"])
+
+
 def test_sources_of_the_workspace_count_where_the_project_says_nothing(tmp_path: Path) -> None:
     root = ('[tool.uv.workspace]\nmembers = ["p"]\n[[tool.uv.index]]\nname = "r"\nurl = "https://r/s"\n'
             '[tool.uv.sources]\na = { index = "r" }\ncorp-lib = { index = "r" }\n')

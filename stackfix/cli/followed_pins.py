@@ -22,7 +22,7 @@ from stackfix.sources.records import IndexPin, Route
 from stackfix.sources.settings import routes_of
 
 PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))     # that the solver may choose from
-_PATH = re.compile(r"(?P<base>.+)/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu)")
+_PATH = re.compile(r"(?P<base>.+?)(?P<nightly>/nightly)?/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu)")
 FREE = "set UV_NO_SOURCES_PACKAGE={} to leave its source out"
 
 
@@ -33,6 +33,7 @@ class TorchPath:
     pin: IndexPin
     base: str                       # may hold credentials
     path: str                       # "cu128"
+    nightly: bool = False
 
     @property
     def cuda(self) -> str:
@@ -71,7 +72,7 @@ def torch_path_of(pin: IndexPin, bases: Iterable[str]) -> TorchPath | None:
     base = found["base"]
     if without_credentials(base) not in bases and not urlsplit(base).path.endswith("/whl"):
         return None
-    return TorchPath(pin=pin, base=base, path=found["path"])
+    return TorchPath(pin=pin, base=base, path=found["path"], nightly=found["nightly"] is not None)
 
 
 def pins_that_hold(pins: tuple[IndexPin, ...], stack: StackRequest) -> tuple[IndexPin, ...]:
@@ -117,6 +118,9 @@ def with_torch(followed: Followed, found: list[TorchPath], official: str) -> Fol
     meant = sorted({cuda for each in cudas.values() for cuda in each})
     if not meant:
         return followed
+    if any(path.nightly for paths in named.values() for path in paths) and ".dev" not in (stack.torch or ""):
+        note = "the project's sources take torch from nightly builds: one is locked by its exact day alone (--torch)"
+        followed = replace(followed, notes=(*followed.notes, note))
     words = "; ".join(dict.fromkeys(_pin_words(path) for paths in named.values() for path in paths))
     if stack.cuda is not None:
         followed = _beside_option(followed, stack.cuda, meant, words)
@@ -185,7 +189,8 @@ def _cuda_words(cudas: list[str]) -> str:
 
 def _pin_words(path: TorchPath) -> str:
     condition = f", {path.pin.condition}" if path.pin.condition else ""
-    return f"{path.pin.origin}: {path.pin.project} from {shown(path.base)}/{path.path}{condition}"
+    base = shown(path.base) + ("/nightly" if path.nightly else "")
+    return f"{path.pin.origin}: {path.pin.project} from {base}/{path.path}{condition}"
 
 
 def _words(target: Target) -> str:

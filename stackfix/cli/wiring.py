@@ -72,11 +72,11 @@ def decide_lock(
         extra_index_urls=options.extra_index_urls or request.index.extra_index_urls, seen=common.seen,
     )
     tell_ignored(settings, common)
+    common.seen.indexes = public_addresses(settings)
     followed = follow_settings(
         request.stack, settings, torch_index=options.torch_index, directory=directory, common=common)
     asking, settings = followed.stack, followed.settings
     from stackfix.cli.builds import allowed_builds
-    from stackfix.sources.address import without_credentials
 
     builds = allowed_builds(options, common)
     with (
@@ -109,7 +109,6 @@ def decide_lock(
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
     common.seen.answered(index.answers())
-    common.seen.indexes = tuple(map(without_credentials, settings.indexes))
     note_releases(releases, common)
     note_torch_index(torch_wheels, common)
     if torch_wheels.asked:
@@ -117,6 +116,13 @@ def decide_lock(
     tell_cache(index, common)
     lock = with_settings_notes(lock, followed)
     return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
+
+
+def public_addresses(settings: IndexSettings) -> tuple[str, ...]:
+    """The indexes in their order, without credentials."""
+    from stackfix.sources.address import without_credentials
+
+    return tuple(map(without_credentials, settings.indexes))
 
 
 def note_releases(releases: AnyReleases, common: CommonOptions) -> None:

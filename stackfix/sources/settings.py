@@ -12,6 +12,7 @@ are listed in `ignored`.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,8 @@ from stackfix.sources.uv_settings import UvSettings, read_uv_settings
 ReadText = Callable[[Path], str | None]
 Named = tuple[str, str]             # (where it is set, address)
 LARGEST = 4 * 1024 * 1024           # bytes of a settings file
+_TORCH = frozenset({"torch", "torchvision", "torchaudio", "xformers", "triton", "pytorch-triton"})
+_TORCH_PATH = re.compile(r"/whl(?:/nightly)?/(?:cpu|cu\d{2,4}|rocm[\d.]+|xpu)\Z")
 _TIMEOUT, _RETRIES = 15.0, 5        # pip's defaults
 
 
@@ -83,7 +86,7 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
         netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
         client_cert=environ.get("SSL_CLIENT_CERT") or pip.client_cert, pins=pins,
-        routes=routes_of(pins), policies=uv.policies,
+        routes=routes_of(tuple(pin for pin in pins if not is_torch_pin(pin))), policies=uv.policies,
         keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
 
@@ -97,6 +100,11 @@ def routes_of(pins: tuple[IndexPin, ...]) -> tuple[Route, ...]:
         project=project, indexes=tuple(dict.fromkeys(pin.url for pin in own if pin.url is not None)),
         why=f"{own[0].origin} takes it from {' or '.join(dict.fromkeys(_words(pin) for pin in own))}",
     ) for project, own in found.items())
+
+
+def is_torch_pin(pin: IndexPin) -> bool:
+    """Whether a pin leads what belongs to torch to the torch index, which is asked by rules of its own."""
+    return pin.project in _TORCH and pin.url is not None and _TORCH_PATH.search(pin.url) is not None
 
 
 def _words(pin: IndexPin) -> str:
