@@ -159,6 +159,17 @@ format = "{}"
 [tool.uv.sources]
 x = {{ index = "c" }}
 """
+def test_no_credential_is_shown_of_what_is_left_out(tmp_path: Path) -> None:
+    own = "find-links = ['https://me:s3cret@links.example/x?token=s3cret']\nallow-insecure-host = ['a.example']\n"
+    flat = index("https://me:s3cret@flat.example/s", format="'flat'")
+    explicit = index("https://me:s3cret@e.example/s", explicit="true", name="'e'")
+    settings = read(tmp_path, {"p/uv.toml": own + flat + explicit}, {"UV_FIND_LINKS": "https://me:s3cret@f.example/y"})
+    text = "\n".join(settings.ignored)
+    for part in ("links.example/x", "a.example", "flat.example/s (flat", "e.example/s (explicit", "f.example/y"):
+        assert part in text
+    assert "s3cret" not in text + repr(settings.pins) + repr(settings.routes)
+
+
 BROKEN = {
     "toml": ("uv.toml", "index = [", "uv.toml: is no valid TOML"),
     "pyproject": ("pyproject.toml", "[tool.uv", "pyproject.toml: is no valid TOML"),

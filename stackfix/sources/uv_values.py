@@ -23,8 +23,9 @@ _OVERRIDES = "replaces what other projects require, and a lock holds to what the
 
 def ignored_of(environ: Mapping[str, str], entries: Sequence[UvIndex], levels: Sequence[Level],
              pins: Sequence[IndexPin]) -> Iterator[str]:
-    if environ.get("UV_FIND_LINKS"):
-        yield f"UV_FIND_LINKS: find-links = {environ['UV_FIND_LINKS']}"
+    for variable, key in (("UV_FIND_LINKS", "find-links"), ("UV_INSECURE_HOST", "allow-insecure-host")):
+        if environ.get(variable):
+            yield f"{variable}: {key} = {_shown(environ[variable].replace(',', ' ').split())}"
     for entry in entries:
         if entry.flat:
             yield f"{entry.origin}: {shown(entry.url)} (flat: a page of links or a folder, and no package index)"
@@ -34,7 +35,7 @@ def ignored_of(environ: Mapping[str, str], entries: Sequence[UvIndex], levels: S
         local = _LOCAL if level.of_project else (*_LOCAL, "constraint-dependencies", "override-dependencies")
         for table in (level.table, level.table.get("pip")):
             if isinstance(table, dict):
-                yield from (f"{level.origin}: {key} = {table[key]}" for key in local if table.get(key))
+                yield from (f"{level.origin}: {key} = {_shown(table[key])}" for key in local if table.get(key))
 
 
 def notes_of(environ: Mapping[str, str], levels: Sequence[Level]) -> Iterator[str]:
@@ -121,6 +122,11 @@ def texts_of(level: Level, key: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise BadInput(level.origin, f"{key} is no list of texts", f'write it as {key} = ["…"]')
     return list(value)
+
+
+def _shown(value: object) -> str:
+    """A value without what it may hold of credentials."""
+    return ", ".join(shown(str(each)) for each in (value if isinstance(value, list) else [value]))
 
 
 def _base(url: str) -> str:
