@@ -24,6 +24,7 @@ from stackfix.cli.early_words import cache_folder
 from stackfix.sources.cache import Cache
 from stackfix.sources.cache_place import default_cache_dir
 from tests.cli_world import ASKED, Said, Say, World, settle, speaker
+from tests.replay.wheels import make_wheel
 from tests.sources_servers import JSON, path_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,6 +112,40 @@ def test_the_same_request_gets_the_same_answer(
         assert early_said(*LOCK, *more) == first
         assert Path("requirements.txt").read_bytes() == content
     assert len(world.asked) == asked, "nobody was asked"
+
+
+def test_of_several_targets_too_and_never_for_another_macos(world: Dated, say: Say, early_said: Early) -> None:
+    for tag in ("macosx_11_0_arm64", "macosx_15_0_arm64"):
+        name = f"torch-2.3.1-cp311-none-{tag}.whl"
+        world.projects["torch"][name] = make_wheel(name, requires=("filelock",))
+    words = (*LOCK, "--platform", "linux-64", "--platform", "osx-arm64")
+    assert say(*words, "--macos", "14").status == 0
+    said = say(*words, "--macos", "14")
+    content = Path("requirements-cp311-osx-arm64.txt").read_text()
+    assert early_said(*words, "--macos", "14") == said
+    assert early_said(*words, "--macos", "15") is None
+    assert early_said(*LOCK, "--platform", "linux-64", "--platform", "linux-64-cpu") is None
+    assert say(*words, "--macos", "15").status == 0
+    assert Path("requirements-cp311-osx-arm64.txt").read_text() != content
+
+
+def test_a_platform_or_a_macos_that_a_project_file_changes_is_seen(world: Dated, say: Say, early_said: Early) -> None:
+    for tag in ("macosx_11_0_arm64", "macosx_15_0_arm64"):
+        name = f"torch-2.3.1-cp311-none-{tag}.whl"
+        world.projects["torch"][name] = make_wheel(name, requires=("filelock",))
+    text = 'torch = "2.3"\npython = "3.11"\nno-flash-attn = true\nformat = "requirements"\nplatform = "osx-arm64"\n'
+    written_before("stackfix.toml", f'{text}macos = "14.0"\n')
+    for _ in range(2):
+        said = say("lock")
+        assert said.status == 0, said
+    assert early_said("lock") == said
+    content = Path("requirements.txt").read_text()
+    written_before("stackfix.toml", f'{text}macos = "15.0"\n')
+    assert early_said("lock") is None
+    assert say("lock").status == 0
+    assert Path("requirements.txt").read_text() != content
+    written_before("stackfix.toml", f'{text.replace("osx-arm64", "linux-64")}macos = "15.0"\n')
+    assert early_said("lock") is None
 
 
 def test_offline_the_answer_of_channels_is_given_again_too(

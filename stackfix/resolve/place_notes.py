@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from stackfix.matrix import query
 from stackfix.platforms import PLATFORMS
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.pep508 import parse_version
 from stackfix.resolve.places import follows_cuda, has_cuda, labels_on
 from stackfix.resolve.records import Target
 from stackfix.resolve.solve import Solved
@@ -42,7 +43,7 @@ def _windows_driver(evidence: Evidence, solved: Solved) -> Iterator[str]:
 
 def difference_notes(solved: Solved) -> Iterator[str]:
     """Projects that are not of one version on all targets: one note, in the order of their names."""
-    targets = sorted(solved.closures)
+    targets = sorted(solved.closures, key=lambda target: (parse_version(target.python), target.place))
     versions: dict[str, dict[str, list[Target]]] = {}
     for target in targets:
         for name, candidate in solved.closures[target].chosen.items():
