@@ -179,6 +179,25 @@ def test_logins_reach_the_installer_and_no_code_of_the_sdist(
     assert any("authorization" in head.lower() for head in heads)
 
 
+@pytest.mark.parametrize("uv", [True, False])
+def test_code_that_ran_does_not_lie_in_wait_for_the_installer(
+    place: Place, tmp_path: Path, uv: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first hook of a build may leave something in its environment for the one that comes next with a login."""
+    if not uv:
+        monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
+    place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
+    leak = tmp_path / "leak"
+    place.settings = lambda url, **changes: settings_for(url.replace("//", f"//me:{SECRET}@"), **changes)
+    place.environ = LEAKY
+    trap = ("import sysconfig; open(sysconfig.get_path('purelib') + '/trap.pth', 'w').write("
+            f"\"import os; open({str(leak)!r}, 'a').write(str(dict(os.environ)))\")")
+    assert place.build(sdist(own_requires=["helper"], before=trap, during=(
+        "import helper; subprocess.run([sys.executable, '-c', ''])"))).name == "demo"
+    assert "PIP_NO_INDEX" in leak.read_text()           # it does spring
+    assert SECRET not in leak.read_text()
+
+
 def test_the_installer_is_told_each_login_that_our_own_client_would_use(tmp_path: Path) -> None:
     settings = settings_for(
         "https://a.example/simple", "https://me:old@never.example/simple", "https://b.example/simple",

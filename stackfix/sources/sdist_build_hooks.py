@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import tempfile
 import threading
@@ -23,9 +24,9 @@ from stackfix.sources.sdist_build_install import (
     NotFollowed,
     installer_environment,
     installer_words,
+    lay_out,
     requirement_line,
     without_secrets,
-    write_netrc,
 )
 from stackfix.sources.sdist_build_python import build_environment
 from stackfix.sources.sdist_build_run import Ended, run_bounded
@@ -62,11 +63,10 @@ class _Build:
 
     def metadata(self, source: Path, python: str) -> bytes:
         """METADATA, by the hook that makes it alone, else by building the wheel."""
-        bin_ = self._environment(python)
-        builder = self._builder(source, str(bin_ / "python"))
-        self._own = {**self._own, "PATH": os.pathsep.join(filter(None, (str(bin_), self._own.get("PATH"))))}
-        self._install(builder.build_system_requires, str(bin_ / "python"))
-        self._install(self._called(lambda: builder.get_requires_for_build("wheel")), str(bin_ / "python"))
+        builder = self._ready(source, python, ())
+        more = tuple(self._called(lambda: builder.get_requires_for_build("wheel")))
+        if more:        # anew: code that ran may lie in wait in its environment for an installer that has logins
+            builder = self._ready(source, python, more)
         out = self._scratch / "out"
         out.mkdir()
         prepared = self._called(lambda: builder.prepare("wheel", out))
@@ -79,13 +79,18 @@ class _Build:
         except BadArchive as fault:
             raise self._failed(str(fault)) from None
 
-    def _environment(self, python: str) -> Path:
-        """The folder of programs of a fresh environment of `python`."""
-        place = self._scratch / "environment"
-        ended = self._run([python, "-I", "-m", "venv", "--without-pip", str(place)], self._own)
+    def _ready(self, source: Path, python: str, more: tuple[object, ...]) -> ProjectBuilder:
+        """The hooks of the sources, in a fresh environment with what they require and `more`."""
+        place = tempfile.mkdtemp(prefix="environment-", dir=self._scratch)
+        ended = self._run([python, "-I", "-m", "venv", "--without-pip", place], self._own)
         if ended.status != 0:
             raise self._failed("no environment for it can be made", ended)
-        return place / ("Scripts" if os.name == "nt" else "bin")
+        programs = Path(place, "Scripts" if os.name == "nt" else "bin")
+        path = os.pathsep.join(filter(None, (str(programs), self._allowed.environ.get("PATH"))))
+        self._own = {**self._own, "PATH": path}
+        builder = self._builder(source, str(programs / "python"))
+        self._install((*builder.build_system_requires, *more), str(programs / "python"))
+        return builder
 
     def _builder(self, source: Path, python: str) -> ProjectBuilder:
         from build import BuildException, ProjectBuilder
@@ -131,14 +136,13 @@ class _Build:
             words = installer_words(python, self._allowed.environ, self._settings)
         except NotFollowed as fault:
             raise self._failed(fault.reason, None, fault.hint) from None
-        listed, netrc = self._scratch / "requires.txt", self._scratch / "netrc"
-        listed.write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
-        write_netrc(self._settings, netrc)
-        environ = installer_environment(self._allowed.environ, self._scratch, self._settings)
+        own = Path(tempfile.mkdtemp(prefix="installer-", dir=self._scratch))
         try:
-            ended = self._run([*words, "-r", str(listed)], environ)
+            listed = lay_out(own, lines, self._settings)
+            environ = installer_environment(self._allowed.environ, own, self._settings)
+            ended = self._run([*words, "-r", str(listed)], environ, own)
         finally:
-            netrc.unlink()      # before any code of the sdist runs again
+            shutil.rmtree(own, ignore_errors=True)      # before any code of the sdist runs again
         if ended.status != 0:
             raise self._failed(
                 "its build requirements cannot be installed from wheels of the index", ended,

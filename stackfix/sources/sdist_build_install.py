@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -72,13 +72,13 @@ def installer_words(python: str, environ: Mapping[str, str], settings: IndexSett
             "--only-binary", ":all:", "--no-warn-script-location"]
 
 
-def installer_environment(environ: Mapping[str, str], scratch: Path, settings: IndexSettings) -> dict[str, str]:
-    """What the installer sees: these indexes and no other, with their logins.
+def installer_environment(environ: Mapping[str, str], own: Path, settings: IndexSettings) -> dict[str, str]:
+    """What the installer sees: these indexes and no other, with their logins, and its `own` folder.
 
     By environment, since every user of a machine can read a command line. It installs wheels alone, so that no code
     of a package runs that could read it.
     """
-    made = build_environment(environ, scratch)
+    made = build_environment(environ, own)
     for name in ("PIP_NO_INDEX", "UV_OFFLINE"):
         del made[name]
     *first, last = settings.indexes
@@ -86,7 +86,7 @@ def installer_environment(environ: Mapping[str, str], scratch: Path, settings: I
     made |= {
         "UV_DEFAULT_INDEX": last, "UV_HTTP_TIMEOUT": seconds, "UV_HTTP_RETRIES": retries,
         "PIP_INDEX_URL": last, "PIP_DEFAULT_TIMEOUT": seconds, "PIP_RETRIES": retries,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1", "NETRC": str(scratch / "netrc"),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1", "NETRC": str(own / "netrc"),
     }
     if first:
         made["UV_INDEX"] = " ".join(first)
@@ -101,13 +101,18 @@ def installer_environment(environ: Mapping[str, str], scratch: Path, settings: I
     return made
 
 
-def write_netrc(settings: IndexSettings, place: Path) -> None:
-    """A netrc of the settings' logins, for the installer alone to read."""
+def lay_out(own: Path, requires: Iterable[str], settings: IndexSettings) -> Path:
+    """The file that lists what to install, in the installer's own folder, with a home and a netrc of the logins."""
+    for name in ("home", "tmp"):
+        (own / name).mkdir()
     lines = [f"machine {host} login {user} password {password}\n" for host, user, password in settings.netrc
              if not any(character.isspace() for character in f"{host}{user}{password}")]
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(own / "netrc", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.writelines(lines)
+    listed = own / "requires.txt"
+    listed.write_text("".join(f"{line}\n" for line in sorted(requires)), encoding="utf-8")
+    return listed
 
 
 def without_secrets(text: str, settings: IndexSettings) -> str:

@@ -22,7 +22,7 @@ _KEPT = frozenset((
 ))
 # Where interpreters are kept: for the program that looks for them, never for the code of an sdist
 _WHEREABOUTS = ("HOME", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME")
-_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+_VERSION = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
 
 
 def build_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, str]:
@@ -61,7 +61,7 @@ def find_python(minor: str, environ: Mapping[str, str], scratch: Path) -> str | 
     for candidate in filter(None, candidates):
         said = run_bounded([candidate, "-I", "-c", _VERSION], environ=own, folder=scratch,
                            until=time.monotonic() + SECONDS)
-        if said.status == 0 and said.said.strip() == minor:
+        if said.status == 0 and said.said.strip() == f"cpython {minor}":
             return candidate
     return None
 
