@@ -96,6 +96,15 @@ def test_what_comes_from_no_index_is_refused_by_name(world: World, say: Say) -> 
     assert "/simple/idna/" not in world.asked
 
 
+def test_flash_attn_is_chosen_from_its_releases_whatever_its_source(world: World, say: Say) -> None:
+    Path("pyproject.toml").write_text('[tool.uv.sources]\nflash-attn = { url = "https://x.example/flash_attn.whl" }\n')
+    said = say("lock", "--torch", "2.3", "--python", "3.11", "--format", "requirements", "--flash-attn-source",
+               "http://127.0.0.1:9")
+    assert said.status == 0, said
+    assert "the source of flash-attn in the project's settings (url) is not followed" in said.err
+    assert world.asked
+
+
 def test_markers_choose_by_the_targets_of_the_lock(world: World, corp: World, say: Say) -> None:
     marked = """idna = [
       { index = "corp", marker = "sys_platform == 'linux' and platform_machine == 'x86_64'" },

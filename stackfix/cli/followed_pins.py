@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
 from stackfix.platforms import CPU, split_place
 from stackfix.quick import dataclass
+from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import StackRequest, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import FAMILY, falls_back
@@ -49,14 +50,24 @@ def with_pins(followed: Followed, directory: Path | None) -> Followed:
     torch_paths = [found for pin in followed.settings.pins if (found := torch_path_of(pin, bases)) is not None]
     family = {found.pin.project for found in torch_paths if in_family(found.pin.project)}
     routes: list[Route] = []
-    projects = dict.fromkeys(pin.project for pin in followed.settings.pins if pin.project not in family)
+    projects = dict.fromkeys(pin.project for pin in followed.settings.pins if pin.project not in {*family, FLASH_ATTN})
     for project in projects:
         own = tuple(pin for pin in followed.settings.pins if pin.project == project)
         routes += routes_of(pins_that_hold(own, followed.stack))
-    followed = replace(followed, settings=replace(followed.settings, routes=tuple(routes)))
+    followed = replace(followed, settings=replace(followed.settings, routes=tuple(routes)),
+                       notes=(*followed.notes, *flash_notes(followed)))
     of_torch = [found for found in torch_paths if found.pin.project == "torch"] or [
         found for found in torch_paths if found.pin.project in FAMILY]
     return with_torch(followed, of_torch, official) if of_torch else followed
+
+
+def flash_notes(followed: Followed) -> Iterator[str]:
+    """That a source of flash-attn is not followed, whose wheels have rules of their own."""
+    kinds = [pin.name if pin.url is None else f"index {pin.name}" for pin in followed.settings.pins
+             if pin.project == FLASH_ATTN]
+    if kinds and not followed.stack.no_flash_attn:
+        yield (f"the source of {FLASH_ATTN} in the project's settings ({', '.join(kinds)}) is not followed: its wheel"
+               " is chosen from its releases (--flash-attn-source)")
 
 
 def in_family(project: str) -> bool:

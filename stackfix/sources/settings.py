@@ -86,7 +86,7 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
         netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
         client_cert=environ.get("SSL_CLIENT_CERT") or pip.client_cert, pins=pins,
-        routes=routes_of(tuple(pin for pin in pins if not is_torch_pin(pin))), policies=uv.policies,
+        routes=routes_of(tuple(pin for pin in pins if not has_own_rules(pin))), policies=uv.policies,
         keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
 
@@ -102,9 +102,10 @@ def routes_of(pins: tuple[IndexPin, ...]) -> tuple[Route, ...]:
     ) for project, own in found.items())
 
 
-def is_torch_pin(pin: IndexPin) -> bool:
-    """Whether a pin leads what belongs to torch to the torch index, which is asked by rules of its own."""
-    return pin.project in _TORCH and pin.url is not None and _TORCH_PATH.search(pin.url) is not None
+def has_own_rules(pin: IndexPin) -> bool:
+    """Whether a pin is about what is asked for by rules of its own: flash-attn, and torch on the torch index."""
+    return pin.project == "flash-attn" or (
+        pin.project in _TORCH and pin.url is not None and _TORCH_PATH.search(pin.url) is not None)
 
 
 def _words(pin: IndexPin) -> str:
