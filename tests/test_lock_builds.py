@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from stackfix.sources.sdist_build_python import find_python
 from tests.cli_world import Say, World
 from tests.replay.wheels import make_wheel
 from tests.sdists import sdist
@@ -154,6 +156,22 @@ def test_one_build_for_all_platforms_of_a_python(world: World, stack: tuple[str,
     said = say("lock", *stack, *PYTHONS, "--cuda", "12.1", "--platform", "linux-64", "--platform", "linux-64-cpu",
                "--with", "built", "--allow-builds", "built")
     assert said.err.count("building built") == 1, said.err
+
+
+def test_each_python_is_built_for_by_its_own(world: World, say: Say, tmp_path: Path) -> None:
+    others = (minor for minor in ("3.12", "3.10", "3.11") if minor != HERE)
+    other = next((minor for minor in others if find_python(minor, os.environ, tmp_path) is not None), None)
+    if other is None:
+        pytest.skip("no other Python that torch 2.3 has wheels for is on this machine")
+    wanted = f"'networkx' if sys.version_info[:2] == (3, {other[2:]}) else 'idna'"
+    offer(world, sdist("built", during=f"global METADATA; METADATA += 'Requires-Dist: ' + ({wanted}) + chr(10)"))
+    said = say("lock", *STACK, *PYTHONS, "--python", other, "--with", "built", "--allow-builds", "built")
+    assert said.status == 0, said.err
+    assert {line for line in said.err.splitlines() if line.startswith("building")} == {
+        BUILDING, BUILDING.replace(f"Python {HERE}", f"Python {other}")}
+    texts = {minor: (tmp_path / f"requirements-cp{minor.replace('.', '')}-linux-64.txt").read_text()
+             for minor in (HERE, other)}
+    assert ["idna==" in texts[minor] for minor in (HERE, other)] == [True, False]
 
 
 def test_pip_installs_such_a_lock(world: World, stack: tuple[str, ...], say: Say, tmp_path: Path) -> None:

@@ -245,6 +245,7 @@ def test_what_a_failed_build_said_is_shown_without_logins_or_orders_to_the_termi
     (sdist(during="raise SystemExit(3)"), "its build ended in an error"),
     (sdist(during="import torch_that_is_not_there"),
      "its build imports torch_that_is_not_there, which its build requirements leave out"),
+    (sdist(during="import pkg_resources"), "pkg_resources, which newer releases of setuptools do not have"),
     (sdist(during="os.kill(os.getpid(), 9)"), "its build ended in an error"),
     (sdist(during="os.kill(os.getppid(), 9)"), "its build ended in an error"),
     (sdist(before="print('x' * 50_000_000); raise ValueError('enough')"), "ValueError: enough"),
@@ -270,7 +271,7 @@ def test_what_a_failed_build_said_is_shown_without_logins_or_orders_to_the_termi
      "its pyproject.toml cannot be used"),
     (sdist(files={"README": ""}), "neither pyproject.toml nor setup.py"),
     (tar({"../setup.py": ""}), "lies outside of it"),
-], ids=range(26))
+], ids=range(27))
 def test_what_no_build_can_tell_is_one_error_about_the_sdist(place: Place, content: bytes, reason: str) -> None:
     with pytest.raises(SdistBuildFailed, match=reason) as fault:
         place.build(content)

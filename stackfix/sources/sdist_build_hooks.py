@@ -183,7 +183,11 @@ class _Build:
         said = without_secrets("" if ended is None else ended.said, self._settings)
         lines = [_plain(line.rstrip()) for line in said.splitlines() if line.strip()][-SHOWN:]
         lacking = next((found[1] for line in reversed(lines) if (found := _LACKS.search(line))), None)
-        if lacking is not None:
+        if lacking == "pkg_resources":      # of setuptools, until it left there
+            reason = "its build imports pkg_resources, which newer releases of setuptools do not have"
+            hint = (f"an installer would meet the same: take a version of {self._file.project} that has wheels, or an"
+                    " index that has a wheel of it")
+        elif lacking is not None:
             reason = f"its build imports {lacking}, which its build requirements leave out"
             hint = (f"such sdists are built with --no-build-isolation, beside a {lacking} that is there; lock does not:"
                     f" take a version of {self._file.project} that has wheels, or an index that has a wheel of it")
