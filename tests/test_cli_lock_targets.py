@@ -74,6 +74,23 @@ def test_a_changed_line_is_named_in_the_file_of_its_target(say: Say) -> None:
         1, [f"requirements-cp311-osx-arm64.txt:{number + 1}"]), said
 
 
+@pytest.mark.usefixtures("two")
+def test_a_changed_line_of_a_pylock_is_told_with_its_package_and_environments(say: Say) -> None:
+    assert lock(say).status == 0
+    path = Path("pylock.toml")
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    cublas = next(one for one in document["packages"] if one["name"] == "nvidia-cublas-cu12")
+    digest = cublas["wheels"][0]["hashes"]["sha256"]
+    path.write_text(path.read_text(encoding="utf-8").replace(digest, digest[::-1]), encoding="utf-8")
+    number = path.read_text(encoding="utf-8").split("\n").index(f'sha256 = "{digest[::-1]}"') + 1
+    said = lock(say, "--check", "-q")
+    assert said.status == 1
+    assert said.out == (f"pylock.toml:{number}: nvidia-cublas-cu12 (sys_platform == 'linux'): found "
+                        f"'sha256 = \"{digest[::-1]}\"', expected 'sha256 = \"{digest}\"'\n")
+    assert lock(say, "--check", "--json").json["differences"][0]["about"] == (
+        "nvidia-cublas-cu12 (sys_platform == 'linux')")
+
+
 @pytest.mark.parametrize("formats", [PIP, PIP[:2], PIP[2:]], ids=["both", "requirements", "pylock"])
 def test_each_target_keeps_its_own_pins(formats: tuple[str, ...], two: World, say: Say) -> None:
     words = ("lock", *ASKED, *BOTH, "--torch-index", NOBODY, "--with", "idna", *formats)

@@ -14,10 +14,15 @@ import pytest
 
 pytest.importorskip("packaging.pylock", reason="packaging before 26.0 cannot read pylock.toml")
 
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.markers import Marker
 from packaging.pylock import Package, PackageArchive, PackageWheel, Pylock, PylockSelectError
 
 from stackfix.resolve.records import Target, TargetLock
+from stackfix.resolve.target import TargetView
+from stackfix.sync.pylock import parse_pylock
+from stackfix.sync.targets import stand_in
 from stackfix.write.pylock import pylock_groups, render_pylock, render_pylocks
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.pylock import environment_of, tags_of
@@ -296,3 +301,38 @@ def test_pip_installs_the_files_of_where_it_runs(served: Samples, tmp_path: Path
     refused = run([sys.executable, "-m", "pip", "install", "--target", tmp_path / "none", "--no-index", "-r", lock],
                   cwd=tmp_path)
     assert refused.status != 0
+
+
+UNIVERSE = ("x-{}-py3-none-any.whl", "x-{}-cp39-abi3-manylinux_2_17_x86_64.whl", "x-{}-cp311-cp311-win_amd64.whl",
+            "x-{}-cp311-cp311-manylinux_2_17_x86_64.whl", "x-{}-cp312-cp312-manylinux_2_17_x86_64.whl",
+            "x-{}-cp312-cp312-macosx_11_0_arm64.whl", "x-{}-cp311-cp311-macosx_10_9_universal2.whl", "x-{}.tar.gz")
+
+
+@st.composite
+def any_locks(draw: st.DrawFn) -> list[TargetLock]:
+    """Locks of a few targets, of one project at any version, with any of the files that fit."""
+    found = []
+    for target in draw(st.lists(st.sampled_from(TARGETS), min_size=1, max_size=6, unique=True)):
+        view, version = TargetView(target), draw(st.sampled_from(("1", "2")))
+        names = [name.format(version) for name in draw(st.lists(st.sampled_from(UNIVERSE), min_size=1, unique=True))]
+        wheels = sorted((rank, name) for name in names if name.endswith(".whl") and (rank := view.rank(name)))
+        fitting = [*(name for _, name in wheels), *(name for name in names if name.endswith(".tar.gz"))]
+        files = tuple(index_file("x", name, name.encode()) for name in fitting)
+        direct = bool(wheels) and draw(st.booleans())
+        python = draw(st.sampled_from((None, ">=3.8", ">=3.9")))
+        pins = (package("x", version, files, direct=direct, requires_python=python),) if files else ()
+        found.append(target_lock(pins, target))
+    return found
+
+
+@given(any_locks())
+def test_whatever_was_locked_is_what_each_target_gets(drawn: list[TargetLock]) -> None:
+    text = render_pylocks(drawn, second_steps={})
+    assert text == render_pylocks(drawn[::-1], second_steps={})
+    for lock in drawn:
+        expected = {one.name: one.files[0].sha256 for one in lock.packages}
+        found = chosen(text, lock.target.python, lock.target.platform)
+        assert {name: file.hashes["sha256"] for name, file in found.items()} == expected
+        read, _ = parse_pylock(text, "pylock.toml", stand_in(lock.target.python, lock.target.platform))
+        assert {one.name for one in read} == expected.keys()
+        assert all(expected[one.name] in one.sha256 for one in read)

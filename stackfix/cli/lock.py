@@ -187,5 +187,6 @@ def difference_documents(outcome: Outcome) -> list[dict[str, Any]] | None:
     if outcome.differences is None:
         return None
     return [
-        {"path": d.path, "line": d.line, "found": d.found, "expected": d.expected} for d in outcome.differences
+        {"path": d.path, "line": d.line, "found": d.found, "expected": d.expected, "about": d.about}
+        for d in outcome.differences
     ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -12,6 +15,8 @@ from stackfix.write.stale import stale_files
 
 __all__ = ["Difference", "compare"]
 
+KEYS = 3                        # lines below [[packages]] that say which it is
+TEXT = re.compile(r'(?P<key>name|marker) = "(?P<value>[^"]*)"')
 MOST_CELLS = 4_000_000          # found x expected lines that are still aligned; beyond, they are paired in order
 
 
@@ -33,7 +38,25 @@ def compare_file(directory: Path, file: PlannedFile) -> Iterator[Difference]:
     if not path.is_file() and not path.exists():
         yield Difference(path=file.path, line=None, found=None, expected=None)
         return
-    yield from compare_lines(file.path, compared_lines(read_text(path)), compared_lines(file.text))
+    text = read_text(path)
+    found = compare_lines(file.path, compared_lines(text), compared_lines(file.text))
+    if not file.path.endswith(".toml"):
+        yield from found
+        return
+    lines = text.split("\n")
+    starts = [index for index, line in enumerate(lines) if line == "[[packages]]"]
+    yield from (replace(one, about=package_at(lines, starts, one.line or 1)) for one in found)
+
+
+def package_at(lines: list[str], starts: list[int], number: int) -> str | None:
+    """`torch (sys_platform == 'linux')` for a line of a pylock: what it belongs to; None before the first package."""
+    place = bisect_right(starts, number - 1)
+    if place == 0:
+        return None
+    first = starts[place - 1] + 1
+    stated = {match["key"]: match["value"] for line in lines[first:first + KEYS] if (match := TEXT.fullmatch(line))}
+    behind = f" ({stated['marker']})" if "marker" in stated else ""
+    return f"{stated.get('name', '?')}{behind}"
 
 
 def compared_lines(text: str) -> list[tuple[int, str]]:

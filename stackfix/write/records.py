@@ -48,12 +48,13 @@ class Difference:
     line: int | None                # in the file as it is, from 1; None when there is no file
     found: str | None
     expected: str | None
+    about: str | None = field(default=None, compare=False)  # of a pylock: the package and its marker
 
     def describe(self) -> str:
         """`requirements.txt:12: found 'x', expected 'y'`."""
         if self.line is None:
             return f"{self.path}: missing"
-        where = f"{self.path}:{self.line}"
+        where = f"{self.path}:{self.line}: {self.about}" if self.about else f"{self.path}:{self.line}"
         if self.found is None:
             return f"{where}: missing {self.expected!r}"
         if self.expected is None:
