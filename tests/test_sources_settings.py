@@ -155,7 +155,7 @@ def test_a_broken_settings_file_is_named(file: str, text: str, tmp_path: Path) -
 
 
 def test_an_unreadable_settings_file_is_named(tmp_path: Path) -> None:
-    from stackfix.sources.settings import read_text
+    from stackfix.sources.settings_files import read_text
 
     (tmp_path / "pip.conf").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadInput, match=r"pip\.conf: cannot be read \(not UTF-8\)"):

@@ -11,7 +11,8 @@ import pytest
 from stackfix.errors import BadInput
 from stackfix.sources.address import without_credentials
 from stackfix.sources.records import IndexSettings
-from stackfix.sources.settings import LARGEST, read_settings, read_text
+from stackfix.sources.settings import read_settings
+from stackfix.sources.settings_files import LARGEST, read_text
 from tests.uv_index_servers import write_all
 
 DEFAULT = "https://default.example/simple"

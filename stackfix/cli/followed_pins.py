@@ -20,7 +20,7 @@ from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import FAMILY, falls_back
 from stackfix.sources.address import shown, without_credentials
 from stackfix.sources.records import IndexPin, Route
-from stackfix.sources.settings import routes_of
+from stackfix.sources.routes import routes_of
 
 PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))     # that the solver may choose from
 _PATH = re.compile(r"(?P<base>.+?)(?P<nightly>/nightly)?/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu)")

@@ -34,7 +34,8 @@ def index_settings(
     *, index_url: str | None, extra_index_urls: tuple[str, ...], seen: Seen | None = None,
 ) -> IndexSettings:
     """Where to look: options, then uv's and pip's settings, then pip's own default. What is read is noted in `seen`."""
-    from stackfix.sources.settings import netrc_places, read_settings, read_text
+    from stackfix.sources.settings import read_settings
+    from stackfix.sources.settings_files import netrc_places, read_text
 
     read: ReadText = read_text
     if seen is not None:

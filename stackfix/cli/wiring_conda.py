@@ -53,7 +53,7 @@ class OpenChannels:
         """The channels, always the same for the same names. Raises BadInput."""
         if names not in self._opened:
             from stackfix.sources.conda_channels import open_channels
-            from stackfix.sources.settings import read_text
+            from stackfix.sources.settings_files import read_text
 
             common = self._common
             quiet = common.quiet or common.as_json

@@ -16,7 +16,7 @@ class Reach:
     """Tries a host once."""
 
     def __init__(self, settings: CondaSettings, environ: Mapping[str, str]) -> None:
-        from stackfix.sources.settings import read_proxies
+        from stackfix.sources.settings_files import read_proxies
 
         self._timeout = settings.connect_timeout
         self._proxies = dict(read_proxies(environ, None)) | dict(settings.proxies)

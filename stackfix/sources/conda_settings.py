@@ -179,6 +179,6 @@ def read_conda_settings(
 ) -> CondaSettings:
     """The settings in force on this machine. Raises BadInput for a file that makes no sense."""
     from stackfix.sources.conda_files import read_stated
-    from stackfix.sources.settings import read_text
+    from stackfix.sources.settings_files import read_text
 
     return conda_settings(read_stated(environ, home, read_text if read is None else read, **places), environ)

@@ -22,7 +22,7 @@ class NoSuchProject(AnswerIsNo):
 
     def what(self) -> str:
         wanted = f", which {self.asked_by} asks for," if self.asked_by else ""
-        asked = ", ".join(map(shown, self.indexes))
+        asked = ", ".join(map(shown, self.indexes)) or "none is set"
         return f"{self.project}{wanted} is on no index that was asked ({asked}{f': {self.why}' if self.why else ''})"
 
     def next_step(self) -> str | None:

@@ -11,53 +11,21 @@ are listed in `ignored`.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from stat import S_ISFIFO
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.sources.address import parse_address, shown
 from stackfix.sources.pip_settings import PipSettings, read_pip_settings
-from stackfix.sources.records import IndexPin, IndexSettings, Route
+from stackfix.sources.records import IndexSettings
+from stackfix.sources.routes import has_own_rules, is_pinnable, routes_of
+from stackfix.sources.settings_files import read_netrc, read_proxies, read_text
 from stackfix.sources.uv_settings import UvSettings, read_uv_settings
 
 ReadText = Callable[[Path], str | None]
 Named = tuple[str, str]             # (where it is set, address)
-LARGEST = 4 * 1024 * 1024           # bytes of a settings file
-_TORCH = frozenset({"torch", "torchvision", "torchaudio", "xformers", "triton", "pytorch-triton"})
-_TORCH_PATH = re.compile(r"/whl(?:/nightly)?/(?:cpu|cu\d{2,4}|rocm[\d.]+|xpu)\Z")
 _TIMEOUT, _RETRIES = 15.0, 5        # pip's defaults
-
-
-def read_text(path: Path) -> str | None:
-    """The text of a settings file, None where there is none. Raises BadInput for one that cannot be read."""
-    try:
-        raw = _read_bytes(path)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
-    except (OSError, ValueError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise BadInput(str(path), f"cannot be read ({reason})") from None
-    if len(raw) > LARGEST:
-        raise BadInput(str(path), f"is no settings file: it has more than {LARGEST} bytes")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput(str(path), "cannot be read (not UTF-8)") from None
-    if "\0" in text:
-        raise BadInput(str(path), "is no text: it has NUL bytes")
-    return text
-
-
-def _read_bytes(path: Path) -> bytes:
-    """At most one byte more than a settings file may have. Never waits for whoever writes into a pipe."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
-        if S_ISFIFO(os.fstat(stream.fileno()).st_mode):
-            raise ValueError("it is a pipe")
-        return stream.read(LARGEST + 1)
 
 
 def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
@@ -75,7 +43,7 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
     ignored = [*uv.ignored, *pip.ignored]
     indexes = _distinct([*_extras(extra_index_urls, uv, pip, ignored),
                          *_default(index_url, uv, pip, ignored, default_index or pip_default_index)])
-    pins = tuple(pin for pin in uv.pins if pin.url is None or _pinnable(pin))
+    pins = tuple(pin for pin in uv.pins if pin.url is None or is_pinnable(pin))
     netrc, fault = read_netrc(environ, home)
     return IndexSettings(
         indexes=tuple(url for _, url in indexes), origin=tuple(origin for origin, _ in indexes),
@@ -89,39 +57,6 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         routes=routes_of(tuple(pin for pin in pins if not has_own_rules(pin))), policies=uv.policies,
         keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
-
-
-def routes_of(pins: tuple[IndexPin, ...]) -> tuple[Route, ...]:
-    """The indexes of each pinned project, in the order of its pins; none for one that comes from no index."""
-    found: dict[str, list[IndexPin]] = {}
-    for pin in pins:
-        found.setdefault(pin.project, []).append(pin)
-    return tuple(Route(
-        project=project, indexes=tuple(dict.fromkeys(pin.url for pin in own if pin.url is not None)),
-        why=f"{own[0].origin} takes it from {' or '.join(dict.fromkeys(_words(pin) for pin in own))}",
-    ) for project, own in found.items())
-
-
-def has_own_rules(pin: IndexPin) -> bool:
-    """Whether a pin is about what is asked for by rules of its own: flash-attn, and torch on the torch index."""
-    return pin.project == "flash-attn" or (
-        pin.project in _TORCH and pin.url is not None and _TORCH_PATH.search(pin.url) is not None)
-
-
-def _words(pin: IndexPin) -> str:
-    return f"the index {pin.name}" if pin.url is not None else f"a {pin.name}"
-
-
-def _pinnable(pin: IndexPin) -> bool:
-    """True for a pin to a web address. Raises BadInput for any other: the project could be looked up nowhere."""
-    try:
-        parse_address(pin.url or "")
-    except ValueError as fault:
-        local = "holds for this machine alone"
-        reason = local if "://" not in (pin.url or "") or (pin.url or "").startswith("file:") else str(fault)
-        raise BadInput(pin.origin, f"{pin.project} is pinned to the index {pin.name} at {shown(pin.url or '')}, which"
-                       f" {reason}", "name one by its https:// address, or set UV_NO_SOURCES=1") from None
-    return True
 
 
 def pip_default_index() -> str:
@@ -186,42 +121,3 @@ def _distinct(indexes: list[Named]) -> list[Named]:
         url = text.partition("#")[0].rstrip("/")
         found.setdefault(url, (origin, url))
     return list(found.values())
-
-
-def read_proxies(environ: Mapping[str, str], from_pip: str | None) -> tuple[tuple[str, str], ...]:
-    """Proxies by scheme: pip's own setting for both, else HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, lower case first."""
-    if from_pip:
-        return (("http", from_pip), ("https", from_pip))
-    found: list[tuple[str, str]] = []
-    for scheme in ("http", "https", "all"):
-        url = environ.get(f"{scheme}_proxy")
-        if url is None and not (scheme == "http" and "REQUEST_METHOD" in environ):  # a CGI header, not a setting
-            url = environ.get(f"{scheme.upper()}_PROXY")
-        if url:
-            found.append((scheme, url))
-    return tuple(found)
-
-
-def netrc_places(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
-    """Where a netrc may be: the first that is there counts."""
-    named = environ.get("NETRC")
-    return (Path(named),) if named else (home / ".netrc", home / "_netrc")
-
-
-def read_netrc(environ: Mapping[str, str], home: Path) -> tuple[tuple[tuple[str, str, str], ...], tuple[str, ...]]:
-    """(host, user, password) from NETRC or ~/.netrc, and a note when it cannot be read.
-
-    Its `default` entry is left out: it would go to every server that an index page names.
-    """
-    path = next((place for place in netrc_places(environ, home) if environ.get("NETRC") or place.exists()), None)
-    if path is None or not path.is_file():
-        return (), ()
-    import netrc
-
-    try:
-        hosts = netrc.netrc(os.fspath(path)).hosts
-    except (netrc.NetrcParseError, OSError, UnicodeDecodeError) as fault:
-        reason = fault.msg if isinstance(fault, netrc.NetrcParseError) else "cannot be read"
-        return (), (f"{path}: {reason}",)
-    return tuple((host.lower(), login or "", password or "") for host, (login, _, password) in hosts.items()
-                 if host != "default"), ()
