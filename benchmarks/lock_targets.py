@@ -96,8 +96,9 @@ def uv_words(asked: Asked, target: tuple[str, str], url: str, folder: Path) -> l
     python, platform = target
     wanted = folder / "requirements.in"
     wanted.write_text("".join(f"{line}\n" for line in asked.uv), encoding="utf-8")
+    # Told of a Python, it looks for no other; without one it would search for the target's, and download it.
     return ["uv", "pip", "compile", "--generate-hashes", "--quiet", "--python-version", python, "--python-platform",
-            PLATFORMS[platform.removesuffix("-cpu")], "--index-url", url, str(wanted), "-o",
+            PLATFORMS[platform.removesuffix("-cpu")], "--python", sys.executable, "--index-url", url, str(wanted), "-o",
             str(folder / f"{python}-{platform}.txt")]
 
 

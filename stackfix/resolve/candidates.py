@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from stackfix.resolve.needs import Candidate, Exclusion, Need
-from stackfix.resolve.pep508 import admits, parse_version, pins_exactly, wants_prereleases
+from stackfix.resolve.page_versions import PageVersions
+from stackfix.resolve.pep508 import pins_exactly, wants_prereleases
 from stackfix.resolve.records import ProjectPage, SelectivePage
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.uploaded import refuse_without_times, uploaded
@@ -19,20 +20,18 @@ from stackfix.sources.records import IndexFile
 class Project:
     """One project's page seen from one target. Files are looked at only for versions that are asked about."""
 
-    def __init__(self, page: ProjectPage, view: TargetView, newest: datetime | None = None) -> None:
+    def __init__(
+        self, page: ProjectPage, view: TargetView, newest: datetime | None = None, known: PageVersions | None = None,
+    ) -> None:
+        """`known`: the page's versions, where another target has looked at them before."""
         self.name = page.name
         self._page, self._view, self._newest = page, view, newest
         self._selective = page if isinstance(page, SelectivePage) else None
-        self._texts: dict[Version, list[str]] = {}
-        for text in page.version_strings():
-            version = parse_version(text)
-            if version is not None:
-                self._texts.setdefault(version, []).append(text)
-        self.versions: tuple[Version, ...] = tuple(sorted(self._texts, reverse=True))
+        self._known = known if known is not None else PageVersions(page)
+        self._texts = self._known.texts
+        self.versions = self._known.newest_first
         self._candidates: dict[Version, Candidate | None] = {}
         self._yanked: dict[Version, Candidate | None] = {}
-        self._admitting: dict[int, tuple[SpecifierSet, int]] = {}
-        self._lists: dict[int, list[Version]] = {}
         self._extras: dict[tuple[Candidate, str], Candidate] = {}
         self._undated: set[Version] = set()     # left out for want of an upload time
 
@@ -43,12 +42,9 @@ class Project:
         yanked ones only for an exact pin and where nothing else fits.
         """
         specifiers = [need.specifier for need in needs]
-        admitted = self._admitted(needs)
         found = False
-        if wants_prereleases(specifiers):
-            stages = [admitted]
-        else:
-            stages = [[v for v in admitted if not v.is_prerelease], [v for v in admitted if v.is_prerelease]]
+        all_at_once = wants_prereleases(specifiers)
+        stages: Sequence[list[Version]] = [self.admitted(needs)] if all_at_once else self._known.stages(needs)
         for stage in stages:
             for candidate in self._usable(stage, preferred):
                 found = True
@@ -56,7 +52,7 @@ class Project:
             if found:
                 return
         if any(pins_exactly(specifier) for specifier in specifiers):
-            for version in admitted:
+            for version in self.admitted(needs):
                 candidate_or_none = self._withdrawn(version)
                 if candidate_or_none is not None:
                     found = True
@@ -73,30 +69,10 @@ class Project:
         """Whether files of the version would do, had the index said when they were uploaded."""
         return version in self._undated and self.candidate(version) is None
 
-    def _admitted(self, needs: Sequence[Need]) -> list[Version]:
-        """Versions that all needs admit, newest first."""
-        bits = (1 << len(self.versions)) - 1
-        for need in needs:
-            bits &= self._bits(need.specifier)
-        if bits not in self._lists:
-            self._lists[bits] = [version for place, version in enumerate(self.versions) if bits >> place & 1]
-        return self._lists[bits]
-
-    def _bits(self, specifier: SpecifierSet) -> int:
-        """The versions that the specifier admits as a set of bits: a search asks for the same few sets again and again.
-
-        By identity, since hashing a specifier costs as much as what is saved; the tuple keeps it alive.
-        """
-        found = self._admitting.get(id(specifier))
-        if found is None:
-            bits = sum(1 << place for place, version in enumerate(self.versions) if admits(specifier, version))
-            found = self._admitting[id(specifier)] = (specifier, bits)
-        return found[1]
-
     def _usable(self, versions: list[Version], preferred: Sequence[Version]) -> Iterator[Candidate]:
         first = [version for version in preferred if version in versions]
         without_wheel: list[Candidate] = []
-        for version in [*first, *(version for version in versions if version not in first)]:
+        for version in chain(first, (version for version in versions if version not in first)):
             candidate = self.candidate(version)
             if candidate is None:
                 continue
@@ -174,7 +150,7 @@ class Project:
 
     def admitted(self, needs: Sequence[Need]) -> list[Version]:
         """Versions of the page that all needs admit, whether or not a file fits, newest first."""
-        return self._admitted(needs)
+        return self._known.admitted(needs)
 
     def newest_file(self) -> IndexFile | None:
         """A wheel of the newest final release that has one and was not yanked, whether or not the target takes it."""

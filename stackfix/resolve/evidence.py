@@ -16,6 +16,7 @@ from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.nightly_family import comes_with_nightly, nightly_project
 from stackfix.resolve.outside import exclusive_pairs
+from stackfix.resolve.page_versions import PageVersions
 from stackfix.resolve.pep508 import normalise, parse_requirement, pins_exactly
 from stackfix.resolve.records import Building, Index, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
@@ -58,6 +59,7 @@ class Evidence:
         self.upload_limits: tuple[UploadLimit, ...] = ()
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
+        self._versions: dict[tuple[str, str], PageVersions] = {}
         self._projects: dict[tuple[str, Target], Project] = {}
         self._of_path: dict[tuple[str, Target, str], Project] = {}
         self._metadata: dict[str, CoreMetadata | SdistNeedsBuild] = {}
@@ -118,6 +120,7 @@ class Evidence:
         self.missing, self.unbuilt = other.missing, other.unbuilt
         self.every_cuda = other.every_cuda
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata
+        self._versions = other._versions
         self._built = other._built
 
     def view(self, target: Target) -> TargetView:
@@ -155,13 +158,19 @@ class Evidence:
             if newest is not None:
                 refuse_without_times(self.page(name), newest)
 
+    def _known_versions(self, path: str, page: ProjectPage) -> PageVersions:
+        """The versions of a page of the index, or of a path of the torch index: sorted once for all targets."""
+        known = self._versions.get((path, page.name))
+        return known if known is not None else self._versions.setdefault((path, page.name), PageVersions(page))
+
     def project(self, name: str, target: Target) -> Project:
         """The project as the target sees it."""
         key = (name, target)
         found = self._projects.get(key)
         if found is None:       # setdefault: the prefetch asks from other threads, and candidates compare by identity
             page = self.page(name)
-            made = Project(page, self.view(target), limit_for(page, self.upload_limits, self._newest))
+            limit = limit_for(page, self.upload_limits, self._newest)
+            made = Project(page, self.view(target), limit, self._known_versions("", page))
             found = self._projects.setdefault(key, made)
         return found
 
@@ -178,7 +187,8 @@ class Evidence:
             wheels = self.torch_wheels
 
             def of_path() -> Project:
-                return TorchProject(wheels.page(path, name), self.view(target), self._newest)
+                page = wheels.page(path, name)
+                return TorchProject(page, self.view(target), self._newest, self._known_versions(path, page))
 
             made = of_path() if name in FAMILY else BesideProject(self.project(name, target), of_path)
             found = self._of_path.setdefault(key, made)
