@@ -14,7 +14,8 @@ from stackfix.write.conda_files import plan_conda
 from stackfix.write.files import plan_files
 from tests.cli_world import Say, settle
 from tests.conda_real import solved_target
-from tests.lock_samples import COMMAND, HERE, NOWHERE, indexed, lock_of, sample_packages, target_lock
+from tests.lock_samples import COMMAND, HERE, NOWHERE, TAG, indexed, lock_of, sample_packages, target_lock
+from tests.target_samples import NEWER, OLDER, Samples, target_of
 
 FORMATS = ("requirements", "pylock", "constraints")
 
@@ -245,3 +246,39 @@ def test_no_login_is_shown(say: Say) -> None:
         assert said.status == 1
         assert "secret" not in said.out
     assert "einops 0.8.1 (pip; source: https://a.example" in say("diff", "one.txt", "two.txt").out
+
+
+def environment(platform: str, **versions: str) -> None:
+    """A folder with these projects, torch as a wheel of the platform."""
+    site = Path(f"env/lib/python{HERE.python}/site-packages")
+    tags = {"linux-64": "manylinux_2_28_x86_64", "osx-arm64": "macosx_11_0_arm64"}
+    for name, version in versions.items():
+        folder = site / f"{name}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        tag = f"cp{TAG}-cp{TAG}-{tags[platform]}" if name == "torch" else "py3-none-any"
+        (folder / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {tag}\n")
+
+
+@pytest.mark.parametrize("platform", ["linux-64", "osx-arm64"])
+def test_an_environment_is_compared_with_its_own_target_of_a_lock(platform: str, say: Say) -> None:
+    targets = [target_of(HERE.python, each) for each in ("linux-64", "osx-arm64", "win-64")]
+    for file in plan_files(lock_of(*map(Samples().lock, targets)), formats=("pylock",), name=None, command=COMMAND):
+        Path(file.path).write_text(file.text, encoding="utf-8")
+    varied = OLDER if HERE.python == "3.11" else NEWER
+    linux = {"only_linux": "1.0"} if platform == "linux-64" else {}
+    environment(platform, torch="2.8.0", pure="0.9", shared="3.0", varied=varied, **linux)
+    said = say("diff", "pylock.toml", "env")
+    changed = [line for line in said.out.splitlines() if not line.startswith("~ torch")]
+    assert (said.status, changed) == (1, ["~ pure 1.0 -> 0.9 (pip; version)"]), said
+    document = say("diff", "env", "pylock.toml", "--json").json
+    assert [one["after"]["platform"] for one in document["targets"]] == [platform]
+    assert (document["only_before"], document["only_after"]) == ([], [])
+
+
+def test_a_lockfile_that_is_not_there_is_answered_with_those_that_are(say: Say) -> None:
+    for name in ("pylock.toml", f"requirements-cp{TAG}-linux-64.txt", "requirements-flash-attn.txt", "notes.txt"):
+        Path(name).touch()
+    said = say("sync", "--dry-run")
+    assert said.status == 2
+    assert f"there is: pylock.toml, requirements-cp{TAG}-linux-64.txt\n" in said.err

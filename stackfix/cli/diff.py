@@ -23,7 +23,7 @@ def command(before: str, after: str, python: str | None, platform: str | None, *
     from stackfix.report.diff import diff_document, diff_lines
     from stackfix.report.json import render_json
     from stackfix.request.values import check_platform, check_python
-    from stackfix.write.difference import compare_targets, is_different, pair_targets, select
+    from stackfix.write.difference import beside_environment, compare_targets, is_different, pair_targets, select
 
     common = take_common(values)
     python = check_python(python) if python is not None else None
@@ -31,6 +31,9 @@ def command(before: str, after: str, python: str | None, platform: str | None, *
     kinds, sides = zip(*(read_side(text) for text in (before, after)), strict=True)
     chosen = [select(side, python=python, platform=platform, name=text)
               for side, text in zip(sides, (before, after), strict=True)]
+    for side, other in ((0, 1), (1, 0)):
+        if kinds[side] == "environment" and chosen[side]:
+            chosen[other] = beside_environment(chosen[other], chosen[side][0])
     pairs, first, second = pair_targets(chosen[0], chosen[1])
     targets = [compare_targets(*pair) for pair in pairs]
     if common.as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from stackfix.errors import BadInput
 
 if TYPE_CHECKING:
     from stackfix.write.records import HeldTarget
+
+TAG = re.compile(r"^Tag:[ \t]*(?P<tag>\S+)[ \t]*\r?$", re.MULTILINE)
 
 
 def read_environment(prefix: Path) -> HeldTarget:
@@ -45,8 +48,19 @@ def read_environment(prefix: Path) -> HeldTarget:
                 held.setdefault(found.name, Held(name=found.name, key=key_of(found.name), manager="pip",
                                                  version=found.version, source=None))
     subdirs = {one.subdir for one in linked.values()} - {None, "noarch"}
-    return HeldTarget(python=python, platform=next(iter(sorted(filter(None, subdirs))), None),
+    platform = next(iter(sorted(filter(None, subdirs))), None) or platform_of(path for site in sites
+                                                                              for path in records_in(site))
+    return HeldTarget(python=python, platform=platform,
                       packages=(*conda_held(pins, key_book()), *held.values()))
+
+
+def platform_of(records: Iterable[Path]) -> str | None:
+    """The platform that installed wheels are for, by the first whose tag names one."""
+    from stackfix.platforms import platform_of_wheel
+    from stackfix.sync.installed import text_of
+
+    tags = (match["tag"] for path in records for match in TAG.finditer(text_of(path / "WHEEL")))
+    return next((found for tag in tags if (found := platform_of_wheel(f"x-1-{tag}.whl"))), None)
 
 
 def minor_of(version: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from stackfix.errors import BadInput
@@ -10,6 +11,8 @@ from stackfix.sync.parse import parse_requirements_lock
 from stackfix.sync.pylock import parse_pylock
 from stackfix.sync.records import Interpreter, Step
 
+NAME = re.compile(r"requirements(?!-flash-attn)(?:-[A-Za-z0-9_-]+)?\.txt|pylock(?:\.[A-Za-z0-9_-]+)?\.toml")
+SHOWN = 8                       # names in a hint
 LARGEST = 32 * 1024 * 1024      # bytes; a lock of 400 packages has 2 MB
 
 
@@ -43,12 +46,20 @@ def read_requirements_step(path: Path, interpreter: Interpreter) -> tuple[Step, 
     return Step(path=path, entries=lock.entries, build=lock.is_second_step, native=True), lock.second_step
 
 
+def hint_for(path: Path) -> str:
+    """What to name in place of a file that is none: the lockfiles that lie where it was looked for."""
+    try:
+        found = sorted(each.name for each in path.parent.iterdir() if NAME.fullmatch(each.name) and each.is_file())
+    except OSError:
+        found = []
+    return f"there is: {', '.join(found[:SHOWN])}" if found else "name a requirements*.txt or pylock*.toml"
+
+
 def read_text(path: Path) -> str:
     """The file's text. Raises BadInput where it is missing, too large, no text or no file."""
     try:
         if not path.is_file():
-            raise BadInput(str(path), "is not a regular file" if path.exists() else "no such lockfile",
-                           "name a requirements*.txt or pylock*.toml")
+            raise BadInput(str(path), "is not a regular file" if path.exists() else "no such lockfile", hint_for(path))
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except OSError as error:

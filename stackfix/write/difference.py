@@ -50,6 +50,11 @@ def fits(one: HeldTarget, other: HeldTarget) -> bool:
                                     (one.variant, other.variant)))
 
 
+def beside_environment(targets: Sequence[HeldTarget], environment: HeldTarget) -> tuple[HeldTarget, ...]:
+    """The targets that an environment can be: it is no other, so that the others are no difference. All where none."""
+    return tuple(one for one in targets if fits(one, environment)) or tuple(targets)
+
+
 def select(
     targets: Sequence[HeldTarget], *, python: str | None, platform: str | None, name: str,
 ) -> tuple[HeldTarget, ...]:
