@@ -217,7 +217,7 @@ def test_a_night_without_companion_has_none(lock: Locker, replica: NightlyReplic
     assert read == set()                                    # no night is read beyond the one that is for a later torch
 
 
-@pytest.mark.parametrize("requirement", ["torchvision==0.24.0", "xformers", "vllm"])
+@pytest.mark.parametrize("requirement", ["torchvision==0.24.0", "xformers"])
 def test_what_is_built_for_a_release_is_refused_beside_a_nightly(
     requirement: str, lock: Locker, replica: NightlyReplica, tmp_path: Path
 ) -> None:
@@ -316,3 +316,64 @@ def test_the_base_of_an_index_is_not_its_nightly_path(lock: Locker, replica: Nig
     found = lock(OF_SEPTEMBER_2, tmp_path, f"{replica.url}/nightly")
     assert found.status == 2, found.said
     assert "is the path nightly of a torch index, not its base" in found.said
+
+
+def test_every_platform_takes_the_build_of_its_path(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    places = ("linux-64", "win-64", "osx-arm64", "linux-64-cpu")
+    words = (*OF_SEPTEMBER_2, "--with", "torchvision", *(word for place in places for word in ("--platform", place)))
+    found = lock(words, tmp_path, replica.url)
+    assert found.status == 0, found.said
+    torch = {place: str(next(entry.url for entry in read_entries(tmp_path / f"requirements-cp311-{place}.txt")
+                             if entry.name == "torch")).removeprefix(f"{BASE}/") for place in places}
+    version = "torch-2.9.0.dev20250902"
+    assert torch == {
+        "linux-64": f"cu128/{version}%2Bcu128-{LINUX}", "win-64": f"cu128/{version}%2Bcu128-cp311-cp311-win_amd64.whl",
+        "osx-arm64": f"cpu/{version}-cp311-none-macosx_11_0_arm64.whl", "linux-64-cpu": f"cpu/{version}%2Bcpu-{LINUX}",
+    }
+    assert "for osx-arm64 is the CPU build, without CUDA" in notes(found)
+    alone = lock((*OF_SEPTEMBER_2, "--platform", "osx-arm64"), tmp_path / "mac", replica.url)
+    assert alone.status == 1, alone.said
+    assert "nothing is built for CUDA there" in alone.said
+
+
+def test_where_there_are_cpu_builds_alone_they_are_taken_with_a_note(
+    lock: Locker, store: Store, tmp_path: Path
+) -> None:
+    words = ("--torch", "2.9.0.dev20250902", *PY311, "--platform", "linux-aarch64")
+    with NightlyReplica(store, hashless=lambda _: False) as served:
+        found = lock(words, tmp_path, served.url)
+    assert found.status == 0, found.said
+    assert "torch 2.9.0.dev20250902 for linux-aarch64 is the CPU build: no other of that day is listed" in notes(found)
+
+
+def test_the_conda_side_takes_the_wheels(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
+    formats = ("--format", "requirements", "--format", "conda-lock")
+    found = lock(OF_SEPTEMBER_2, tmp_path, replica.url, formats=formats)
+    assert found.status == 0, found.said
+    text = (tmp_path / "conda-lock.yml").read_text()
+    assert "layout: wheels" in text
+    for name in ("torch", "pytorch-triton"):
+        assert str(entries(tmp_path)[name].url) in text
+    native = lock((*OF_SEPTEMBER_2, "--layout", "native"), tmp_path / "native", replica.url, formats=formats)
+    assert native.status == 1, native.said
+    assert "torch 2.9.0.dev20250902 has no build for Python 3.11 on linux-64" in native.said
+
+
+def test_the_nightly_path_among_the_indexes_is_the_torch_index(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{replica.url}/nightly/cu128"
+    beside = lock((*OF_SEPTEMBER_2, "--extra-index-url", path), tmp_path / "extra", replica.url)
+    assert beside.status == 0, beside.said
+    assert f"{path} (--extra-index-url) is the torch index" in notes(beside)
+    monkeypatch.delenv("UV_NO_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.uv.sources]\ntorch = {{ index = "night" }}\n[[tool.uv.index]]\nname = "night"\nurl = "{path}"\n'
+        "explicit = true\n")
+    pinned = lock(("--torch", "2.9.0.dev20250902", *PY311), tmp_path / "pinned", None)
+    assert pinned.status == 0, pinned.said
+    assert entries(tmp_path / "pinned")["torch"].url == entries(tmp_path / "extra")["torch"].url
+    release = lock(("--torch", "2.8", *PY311), tmp_path / "release", None)
+    assert release.status == 0, release.said
+    assert entries(tmp_path / "release")["torch"].version == "2.8.0"       # a pin to the path asks for none

@@ -16,6 +16,12 @@ URL = "https://torch.invalid/whl/cu118/torch-2.3.1%2Bcu118-cp311-cp311-linux_x86
     ("https://x.invalid/torch-2.5.1-cp311-cp311-linux_aarch64.whl", "2.5.1"),
     ("https://x.invalid/flash_attn-2.5.8%2Bcu122torch2.3cxx11abiFALSE-cp311-cp311-linux_x86_64.whl", "2.5.8"),
     ("https://x.invalid/torch-2.3.1.tar.gz", None),
+    ("https://x.invalid/whl/nightly/cu128/torch-2.9.0.dev20250902%2Bcu128-cp311-cp311-manylinux_2_28_x86_64.whl",
+     "2.9.0.dev20250902+cu128"),
+    ("https://x.invalid/whl/nightly/pytorch_triton-3.4.0%2Bgitf7888497-cp311-cp311-manylinux_2_28_x86_64.whl",
+     "3.4.0+gitf7888497"),
+    ("https://x.invalid/whl/nightly/pytorch_triton-3.1.0%2B5fe38ffd73-cp311-cp311-linux_x86_64.whl",
+     "3.1.0+5fe38ffd73"),
 ])
 def test_a_variant_is_part_of_the_version_and_what_an_asset_was_built_for_is_not(url: str, version: str | None) -> None:
     assert version_in(url) == version

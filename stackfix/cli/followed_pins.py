@@ -129,7 +129,8 @@ def with_torch(followed: Followed, found: list[TorchPath], official: str) -> Fol
     meant = sorted({cuda for each in cudas.values() for cuda in each})
     if not meant:
         return followed
-    if any(path.nightly for paths in named.values() for path in paths) and ".dev" not in (stack.torch or ""):
+    if any(path.nightly for paths in named.values() for path in paths) and not any(
+            mark in (stack.torch or "") for mark in (".dev", "nightly-")):
         note = "the project's sources take torch from nightly builds: one is locked by its exact day alone (--torch)"
         followed = replace(followed, notes=(*followed.notes, note))
     words = "; ".join(dict.fromkeys(_pin_words(path) for paths in named.values() for path in paths))

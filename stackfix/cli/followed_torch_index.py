@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stackfix.sources.records import IndexSettings
 
-ADDRESS = re.compile(r"(?P<base>.+?)(?:/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu))?/*")
+ADDRESS = re.compile(r"(?P<base>.+?)(?P<nightly>/nightly)?(?:/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu))?/*")
 LIKELY = re.compile(r"/(?:whl(?:/[^/]+)?|cpu|cu\d{2,4}|rocm[\d.]+|xpu)/*\Z")
 
 

@@ -18,6 +18,7 @@ from stackfix.resolve.needs import Candidate
 from stackfix.resolve.nightly_family import DATED, is_nightly_file
 from stackfix.resolve.nightly_stack import is_nightly, library_pin, nightlies_on, pins_of, python_of
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
+from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import TORCH
 from stackfix.resolve.solve import Solved
 from stackfix.sources.errors import SdistNeedsBuild
@@ -39,6 +40,9 @@ def nightly_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
            " or checked again")
     yield (f"of {torch} the matrix knows nothing: its C++ ABI, the GPUs that it has code for and the release of its"
            " CUDA toolkit are not known")
+    for place, build in solved.stack.builds.items():
+        if build.cuda == query.CPU and solved.question.request.cuda is None and follows_cuda(place):
+            yield f"{torch} for {place} is the CPU build: no other of that day is listed"
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         yield from _drift(evidence, closure)
         yield from _by_day_alone(evidence, closure)

@@ -15,7 +15,7 @@ from stackfix.resolve.candidates import Project
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import FromFile, Need
 from stackfix.resolve.nightly_family import days_apart
-from stackfix.resolve.nightly_stack import asked_cudas, left, place_path, wheels_of_day
+from stackfix.resolve.nightly_stack import asked_cudas, left, nightlies_on, place_path, wheels_of_day
 from stackfix.resolve.pep508 import parse_version, pins_exactly
 from stackfix.resolve.problem import needs_of
 from stackfix.resolve.question import Question, parse_request
@@ -40,16 +40,18 @@ def absent_reason(evidence: Evidence, question: Question, stack: Stack, place: s
     where = f"the torch index ({', '.join(paths)})"
     rest = _what_is_left(evidence, question, nightly)
     unhashed = nightly is not None and any(wheels_of_day(evidence, path, place, nightly) for path in paths)
+    elsewhere = nightly is not None and any(nightly.version == str(version) for path in paths
+                                            for _, version in nightlies_on(evidence, path))
     if unhashed:
         says = f"has no wheel for {split_place(place)[0]} with a sha256 on {where}{rest}"
-    elif stack.builds:
+    elif stack.builds or elsewhere:
         says = f"has no wheel for {split_place(place)[0]} on {where}{rest}"
     else:
         says = f"is not on {where}, which lists nightlies for some weeks only{rest}"
     source = f"page{'s' if len(paths) > 1 else ''} of torch on the torch index"
     chain: tuple[Cause, ...] = ()
     by_day = question.nightly is not None and question.nightly.release is None
-    if nightly is not None and by_day and not (stack.builds or unhashed):
+    if nightly is not None and by_day and not (stack.builds or unhashed or elsewhere):
         text = f"no nightly of {nightly.day} is on {says.removeprefix('is not on ')}"
         chain = (Cause(kind="index", source=source, text=text),)
     return Reason(

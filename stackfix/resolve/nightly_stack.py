@@ -18,6 +18,7 @@ from stackfix.resolve.stack import Stack
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import IndexFile
 
+LINUX_64 = "linux-64"
 MINORS = 6                      # of releases whose CUDAs a nightly may be of
 _GLIBC = re.compile(r"manylinux_(\d+_\d+)")
 
@@ -63,7 +64,9 @@ def asked_cudas(evidence: Evidence, question: Question) -> list[str]:
     driver = question.request.driver
     if driver is not None:
         near.sort(key=lambda cuda: query.driver_supports(evidence.matrix, driver, cuda) is False)
-    return [cuda for cuda in near if asked is None or query.cuda_matches(asked, cuda)] or near[:1]
+    # as on the default index, where other platforms than this have CPU builds under the plain name
+    last = [query.CPU] if asked is None and LINUX_64 not in question.request.platforms else []
+    return [cuda for cuda in near if asked is None or query.cuda_matches(asked, cuda)] + last or near[:1]
 
 
 def _cudas_around(evidence: Evidence, limit: Version | None) -> set[str]:

@@ -20,7 +20,8 @@ def place_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
     request, stack = solved.question.request, solved.stack
     for place, build in stack.builds.items():
         if not has_cuda(place) and stack.cuda != query.CPU:
-            yield (f"torch {stack.text} for {place} is the default index's wheel, without CUDA: nothing is built for"
+            which = "the default index's wheel" if build.index == query.DEFAULT_INDEX else "the CPU build"
+            yield (f"torch {stack.text} for {place} is {which}, without CUDA: nothing is built for"
                    f" {cuda_words(stack.cuda)} there")
         elif follows_cuda(place) and build.cuda == query.CPU and request.cuda is None and (
                 build.index == query.DEFAULT_INDEX and not labels_on(evidence, solved.question, place)):

@@ -12,7 +12,7 @@ from stackfix.sync.fits import marker_holds
 from stackfix.sync.records import Change, Installed, Interpreter, Step
 from stackfix.write.records import Entry
 
-VARIANT = re.compile(r"\+(?:cpu|cu\d+)\Z")
+VARIANT = re.compile(r"\+(?:cpu|cu\d+|git[0-9a-f]+|[0-9a-f]{10})\Z")     # the last two: triton of a nightly
 
 
 def plan_changes(
@@ -54,7 +54,8 @@ def is_met(entry: Entry, installed: Installed, installer: str) -> bool:
 def version_in(url: str) -> str | None:
     """The version in a wheel's file name, as its metadata has it; None for another file.
 
-    A local part that names a variant of torch (`+cu118`, `+cpu`) is in the metadata too, any other is not.
+    A local part that names a variant of torch (`+cu118`, `+cpu`) or a revision of triton is in the metadata too, any
+    other is not.
     """
     file = unquote(urlsplit(url).path.rpartition("/")[2])
     parts = file.split("-")

@@ -8,14 +8,17 @@ local part, some nights that of the night before; torchaudio of those weeks is n
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.replay.http import Answer, HttpServer, Request
 from tests.replay.store import Store
 from tests.replay.torch_index import LoopbackTorchIndex, Row
+from tests.replay.wheels import make_wheel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -93,10 +96,23 @@ def tag(python: str) -> str:
 
 
 def row(path: str, project: str, version: str, tags: str, requires: tuple[str, ...]) -> Row:
-    """One file; its hash is that of the stand-in's name."""
+    """One file, not yet with its hash."""
     file = f"{project.replace('-', '_')}-{version}-{tags}.whl"
-    return Row(path=path, project=project, version=version, file=file, requires=requires,
-               sha256=hashlib.sha256(f"{path}/{file}".encode()).hexdigest())
+    return Row(path=path, project=project, version=version, file=file, requires=requires, sha256=None)
+
+
+@cache
+def stand_in(row: Row) -> bytes:
+    """A small wheel that installs, under the file's name."""
+    package = "triton" if row.project == "pytorch-triton" else row.project
+    return make_wheel(row.file, name=row.project, version=row.version, requires=row.requires or (),
+                      requires_python=">=3.10", contents={f"{package}/__init__.py": f"__version__ = '{row.version}'\n"})
+
+
+@cache
+def hashed(row: Row) -> Row:
+    """The row with the hash of its stand-in."""
+    return replace(row, sha256=hashlib.sha256(stand_in(row)).hexdigest())
 
 
 NIGHTS = (
@@ -113,13 +129,12 @@ class LoopbackNightlies(LoopbackTorchIndex):
     """Fills http.Site: the torch index with these nights on its nightly paths."""
 
     nights: Iterable[Night] = NIGHTS
-    served_as: Callable[[bytes], bytes] = lambda body: body     # of each wheel
 
     def __post_init__(self) -> None:
         self._rows: dict[str, list[Row]] = {}
         known: dict[tuple[str, str], Row] = {}
         for each in (each for night in self.nights for each in night.rows()):
-            altered = self.alter(each)
+            altered = self.alter(hashed(each))
             if altered is not None and known.setdefault((each.path, each.file), altered) is altered:
                 self._rows.setdefault(altered.path, []).append(altered)
 
@@ -135,7 +150,7 @@ class LoopbackNightlies(LoopbackTorchIndex):
             return Answer(status=404)
         if parts[-1].endswith(".metadata"):
             return Answer(headers=(("Content-Type", "binary/octet-stream"),), body=self.metadata_of(found).encode())
-        return self._bytes(request, self.served_as(self.wheel(found)))
+        return self._bytes(request, self.wheel(found))
 
     def nightly_page(self, path: str, project: str) -> Answer:
         """The page of a project: the path's own files, and those above the paths."""
@@ -150,12 +165,11 @@ class LoopbackNightlies(LoopbackTorchIndex):
             return super().metadata_of(row)
         if row.file in self.metadata:
             return self.metadata[row.file]
-        extras = dict.fromkeys(re.findall(r'extra == "([^"]+)"', " ".join(row.requires or ())))
-        return "\n".join([
-            "Metadata-Version: 2.1", f"Name: {row.project}", f"Version: {row.version}", "Requires-Python: >=3.10",
-            *(f"Provides-Extra: {extra}" for extra in extras),
-            *(f"Requires-Dist: {line}" for line in row.requires or ()), "",
-        ])
+        with zipfile.ZipFile(io.BytesIO(self.wheel(row))) as archive:
+            return next(archive.read(name) for name in archive.namelist() if name.endswith("/METADATA")).decode()
+
+    def wheel(self, row: Row) -> bytes:
+        return stand_in(replace(row, sha256=None)) if row.path.startswith("nightly") else super().wheel(row)
 
 
 class NightlyReplica:
