@@ -384,6 +384,24 @@ def test_a_requirement_may_name_the_variant(lock: Locker, replica: TorchReplica,
     assert other.status == 1, other.said
 
 
+@pytest.mark.parametrize(("named", "said"), [
+    ("torch==2.3.1+cu121", "torch-2.3.1%2Bcu121-cp311"), ("torch==2.1.2+cu121", "torch-2.1.2%2Bcu121-cp311"),
+    ("torch==2.8.0+cpu", "torch-2.8.0%2Bcpu-cp311"),
+])
+def test_a_requirement_may_name_the_variant_that_the_default_index_has(
+    named: str, said: str, lock: Locker, replica: TorchReplica, tmp_path: Path
+) -> None:
+    """As the start page of torch has it: of 2.3.1 the default index's wheel is for CUDA 12.1, and is no 2.3.1+cu121."""
+    found = lock((*PY311, "--with", named), tmp_path / "index", replica.url)
+    alone = lock((*PY311, "--with", named), tmp_path / "alone", NOBODY)
+    assert (found.status, alone.status) == (0, 0), found.said + alone.said
+    assert found.files == alone.files
+    assert said in str(entries(tmp_path / "index")["torch"].url)
+    libraries = [name for name in entries(tmp_path / "index") if name.startswith("nvidia-")]
+    assert bool(libraries) == ("2.3.1" in named)            # 2.1's wheels of the torch index carry them
+    assert ("low confidence" in alone.said) == ("2.1.2" in named)
+
+
 def test_the_conda_side_holds_the_variant_too(lock: Locker, replica: TorchReplica, tmp_path: Path) -> None:
     formats = ("--format", "requirements", "--format", "conda-lock")
     found = lock(SHOWN["2.3 for CUDA 11.8"][0], tmp_path, replica.url, formats=formats)

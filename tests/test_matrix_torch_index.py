@@ -19,6 +19,8 @@ from stackfix.platforms import PLATFORMS, platform_of_wheel
 PATHS = ("cpu", "cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "root")
 MATRIX = load_matrix()
 ROWS = {path: load_torch_index(path) for path in PATHS}
+WITH_CUSPARSELT = {"2.2", "2.3", "2.4", "2.5"}     # inside the wheel
+CARRYING = {("11.7", "2.0"), ("11.8", "2.0"), ("11.8", "2.1"), ("12.1", "2.1")}      # for x86-64
 INSIDE = {"2.4", "2.5", "2.6", "2.7", "2.8"}        # CUDA wheels for aarch64 that carry their libraries
 WHEEL = re.compile(r"[a-z0-9_]+-[0-9][^-]*(-\d+)?-(cp|py)\d+[a-z0-9.]*-[a-z0-9_]+-[a-z0-9_.]+\.whl")
 
@@ -106,10 +108,10 @@ def test_what_a_variant_requires_is_known_where_its_files_are() -> None:
         if build.platform == "linux-aarch64" and query.minor_of(build.version) in INSIDE:
             assert not any(line.startswith("nvidia") for line in build.requires), build     # inside the wheel
             continue
-        inside = build.cuda == "11.8" and query.minor_of(build.version) in {"2.0", "2.1"}
+        inside = (build.cuda, query.minor_of(build.version)) in CARRYING
         named = {re.split(r"[\[=<>]", line)[0] for line in build.requires if line.startswith(("nvidia", "cuda"))}
         assert inside or len(named) > 4, build
-        if not inside and build.cuda.startswith("12.") and query.minor_of(build.version) not in {"2.4", "2.5"}:
+        if not inside and build.cuda.startswith("12.") and query.minor_of(build.version) not in WITH_CUSPARSELT:
             assert "nvidia-cusparselt-cu12" in named, build
 
 
