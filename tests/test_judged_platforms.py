@@ -176,3 +176,37 @@ def test_the_table_spans_the_platforms() -> None:
     assert len(set(TABLE)) == len(ASKED) >= 24
     assert {one.place for one in TABLE} == {WINDOWS, MACOS, LINUX_CPU}
     assert {one.cuda for one in TABLE if one.place == WINDOWS} >= {"11.7", "11.8", "12.1", "12.4", "13.0", "cpu"}
+
+
+@pytest.mark.parametrize("spoiled", ["a file for Linux", "torch from elsewhere", "another torchvision", "a library"])
+def test_the_judges_see_what_does_not_fit(
+    spoiled: str, tmp_path: Path, index: ReplayServer, replica: TorchReplica, pages: Pages, stackfix_cache: Path,
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:
+    settle(monkeypatch)
+    asked = next(one for one in TABLE if (one.place, one.torch, one.cuda) == (WINDOWS, "2.6", "cpu"))
+    found = Locker(index=index.url, cache=stackfix_cache, capfd=capfd)(asked.words, tmp_path, replica.url)
+    assert found.status == 0, found.said
+    judged, text = tmp_path / "spoiled.txt", found.requirements.read_text(encoding="utf-8")
+    pins = {entry.name: entry for entry in read_entries(found.requirements)}
+    linux = "torch-2.6.0-cp313-cp313-manylinux1_x86_64.whl"
+    stated = {name: digest for digest, (name, _) in pages.stated("torch").items()}
+    vision = {name: digest for digest, (name, _) in pages.stated("torchvision").items()}
+    cpu = torch_index.row_of(f"{torch_index.BASE}/cpu/torch-2.6.0%2Bcpu-cp313-cp313-win_amd64.whl")
+    assert cpu is not None
+    judged.write_text({
+        "a file for Linux": text.replace(pins["torch"].hashes[0], stated[linux]),
+        "torch from elsewhere": text.replace(pins["torch"].hashes[0], str(cpu.sha256)).replace(
+            "torch==2.6.0 ", f"torch @ {torch_index.BASE}/cpu/{cpu.file.replace('+', '%2B')} "),
+        "another torchvision": text.replace("torchvision==0.21.0", "torchvision==0.20.1").replace(
+            pins["torchvision"].hashes[0], vision["torchvision-0.20.1-cp312-cp312-win_amd64.whl"]),
+        "a library": f"{text}nvidia-cublas-cu12==12.4.5.8 \\\n    --hash=sha256:{'0' * 64}\n",
+    }[spoiled], encoding="utf-8")
+    fit = tags.complaints(judged, pages, python=asked.python, platform=asked.platform)
+    foreign = list(strangers(asked, judged, replica, pages))
+    assert (fit, foreign) != ([], []), spoiled
+    said = "\n".join((*fit, *foreign))
+    assert {"a file for Linux": f"{linux} is for no Python 3.13 on win-64", "torch from elsewhere": "torch is from cpu",
+            "another torchvision": "requires torch", "a library": "nvidia-cublas-cu12 beside win-64"}[spoiled] in said
+    assert not tags.complaints(found.requirements, pages, python=asked.python, platform=asked.platform)
+    assert not list(strangers(asked, found.requirements, replica, pages))
