@@ -175,3 +175,21 @@ def test_a_lock_of_the_name_cpu_is_not_taken_for_a_variant(say: Say) -> None:
     assert "pylock.cpu.toml: holds the lock of that name and would be overwritten" in refused.err
     assert Path("pylock.cpu.toml").read_text(encoding="utf-8") == before
     assert not Path("pylock.toml").exists()
+
+
+@pytest.mark.parametrize("name", ["pylock.toml", "requirements-cp311-osx-arm64.txt"])
+def test_what_another_wrote_is_refused_before_the_index_is_asked(name: str, two: World, say: Say) -> None:
+    Path(name).write_text("mine = 1\n", encoding="utf-8")
+    refused = lock(say)
+    assert (refused.status, two.asked) == (2, []), refused
+    assert f"{name}: was not written by stackfix and would be overwritten" in refused.err
+    assert lock(say, "--overwrite").status == 0
+
+
+@pytest.mark.usefixtures("two")
+def test_a_conda_lock_by_hand_is_in_nobodys_way_where_none_is_written(say: Say) -> None:
+    Path("conda-lock.yml").write_text("mine: 1\n", encoding="utf-8")
+    said = say("lock", *ASKED, "--platform", "osx-arm64", "--torch-index", NOBODY)
+    assert said.status == 0, said
+    assert said.out.split() == ["requirements.txt", "pylock.toml"]
+    assert Path("conda-lock.yml").read_text(encoding="utf-8") == "mine: 1\n"

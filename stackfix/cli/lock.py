@@ -94,11 +94,11 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     """
     from stackfix.cli.lock_check import check_lock
     from stackfix.cli.lock_decide import Deciding
-    from stackfix.cli.lock_files_told import tell_stale
+    from stackfix.cli.lock_files_told import expected_names, tell_stale
     from stackfix.cli.lock_kept import kept_pins
     from stackfix.cli.lock_proof import present_proof, proof_name, stale_proofs
     from stackfix.cli.request import read_request
-    from stackfix.write.files import check_formats, likely_names, refuse_places, write_files
+    from stackfix.write.files import check_formats, refuse_places, write_files
 
     formats = check_formats(options.formats)
     directory = Path("." if options.directory is None else options.directory)
@@ -107,8 +107,8 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     proof = proof_name(options.name)
     for path in request.inputs:
         common.seen.text(path)
-    if not options.check and max(len(request.stack.pythons), len(request.stack.platforms)) < 2:
-        names = (*likely_names(formats, options.name), *([proof] if options.prove else []))
+    if not options.check:
+        names = (*expected_names(formats, options.name, request.stack), *([proof] if options.prove else []))
         # before the index is asked
         refuse_places(directory, names, inputs=request.inputs, overwrite=options.overwrite)
     deciding = Deciding(request, options, common, asked=asked, formats=formats)

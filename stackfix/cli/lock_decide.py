@@ -39,8 +39,15 @@ class Deciding:
             asking, lambda bounded: self._once(bounded, kept))
         decided = stack.with_(pythons=lock.stack.pythons, platforms=lock.stack.platforms)
         command = join_command(header_arguments(self.asked, decided, self.options.name))
-        files = plan_files(lock, formats=self.formats, name=self.options.name, command=command)
+        files = plan_files(lock, formats=self.formats_of(lock), name=self.options.name, command=command)
         return lock, (*files, *(proving.files(lock) if proving is not None else ()))
+
+    def formats_of(self, lock: Lock) -> tuple[str, ...]:
+        """The formats to write: without those of conda where no target has channels, as a note of the lock says."""
+        from stackfix.write.files import PIP_FORMATS
+
+        held = tuple(kind for kind in self.formats if lock.conda or kind in PIP_FORMATS)
+        return held or self.formats
 
     def proof_of(self, lock: Lock) -> Proof | None:
         """The proof of a lock that was decided here; None without --prove."""

@@ -9,8 +9,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stackfix.cli.common import CommonOptions
-    from stackfix.resolve.records import Lock, TargetLock
+    from stackfix.resolve.records import Lock, StackRequest, TargetLock
     from stackfix.write.records import PlannedFile
+
+
+def expected_names(formats: tuple[str, ...], name: str | None, stack: StackRequest) -> tuple[str, ...]:
+    """The files that a lock will have, as far as the request tells."""
+    from stackfix.platforms import has_channels, split_place
+    from stackfix.resolve.records import Target
+    from stackfix.write.files import PIP_FORMATS, likely_names, names_of_several
+
+    if max(len(stack.pythons), len(stack.platforms)) < 2:
+        held = formats if any(map(has_channels, stack.platforms)) else tuple(
+            kind for kind in formats if kind in PIP_FORMATS)
+        return likely_names(held, name) if held else ()
+    return names_of_several(formats, name, (
+        Target(python=python, platform=platform, glibc=stack.glibc, variant=variant)
+        for python in stack.pythons for platform, variant in map(split_place, stack.platforms)))
 
 
 def with_pylock_note(lock: Lock, formats: Iterable[str], name: str | None) -> Lock:

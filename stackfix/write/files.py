@@ -120,6 +120,14 @@ def write_files(
     replace_files(directory, contents)
 
 
+def names_of_several(formats: tuple[str, ...], name: str | None, targets: Iterable[Target]) -> tuple[str, ...]:
+    """Names of the files of pip for several targets, known before their lock is decided."""
+    suffixes = [suffix_of(name, target) for target in targets]
+    named = {"requirements": requirements_name, "constraints": constraints_name}
+    names = tuple(rendered(suffix) for kind, rendered in named.items() if kind in formats for suffix in suffixes)
+    return (*names, pylock_name(joined(name))) if "pylock" in formats else names
+
+
 def likely_names(formats: tuple[str, ...], name: str | None, platform: str = "linux-64") -> tuple[str, ...]:
     """Names of the files of a lock for one target, known before it is decided."""
     suffix = suffix_of(name, None)
