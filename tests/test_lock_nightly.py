@@ -23,6 +23,11 @@ pytestmark = pytest.mark.recorded
 PY311 = ("--python", "3.11", "--no-flash-attn")
 OF_SEPTEMBER_2 = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", *PY311)
 BASE = f"{torch_index.BASE}/nightly"
+ON_LINUX = '; platform_system == "Linux"'
+CU130 = tuple(f"{line}{ON_LINUX}" for line in (     # as torch 2.11.0 requires them
+    "cuda-toolkit[cublas,cudart,cufft,cufile,cupti,curand,cusolver,cusparse,nvjitlink,nvrtc,nvtx]==13.0.2",
+    "cuda-bindings<14,>=13.0.3", "nvidia-cudnn-cu13==9.19.0.56", "nvidia-cusparselt-cu13==0.8.0",
+    "nvidia-nccl-cu13==2.28.9", "nvidia-nvshmem-cu13==3.4.5"))
 LINUX = "cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
@@ -377,3 +382,15 @@ def test_the_nightly_path_among_the_indexes_is_the_torch_index(
     release = lock(("--torch", "2.8", *PY311), tmp_path / "release", None)
     assert release.status == 0, release.said
     assert entries(tmp_path / "release")["torch"].version == "2.8.0"       # a pin to the path asks for none
+
+
+def test_a_nightly_of_cuda_13_pins_a_toolkit_and_its_own_triton(lock: Locker, store: Store, tmp_path: Path) -> None:
+    nights = [Night(date=date, release="2.12.0", paths=("cu130",), lines=CU130, triton="3.7.0+git9c288bc5",
+                    triton_name="triton", pythons=("311",)) for date in ("20260407", "20260408")]
+    with NightlyReplica(store, nights=nights) as served:
+        found = lock(("--torch", "nightly-2026-04-07", "--cuda", "13.0", *PY311), tmp_path, served.url)
+    assert found.status == 0, found.said
+    assert "triton-3.7.0%2Bgit9c288bc5-cp311" in str(entries(tmp_path)["triton"].url)
+    assert "cuda-toolkit" in entries(tmp_path)
+    assert re.search(r"the newest release for CUDA 13\.0 in the matrix: cuDNN .*nvJitLink", notes(found))
+    assert "2026-04-08 has the same libraries" in notes(found)

@@ -10,6 +10,7 @@ from stackfix.resolve.assemble import assemble
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.nightly_ask import NightlyNeedsDate
+from stackfix.resolve.nightly_family import comes_with_nightly
 from stackfix.resolve.notes import notes_of
 from stackfix.resolve.prefetch import Prefetch
 from stackfix.resolve.question import TORCH, Question, parse_request
@@ -69,6 +70,8 @@ def check_projects(evidence: Evidence, question: Question) -> None:
     for line in question.lines:
         if line.requirement.constraint or "@" in line.requirement.text:
             continue
+        if question.nightly is not None and comes_with_nightly(line.name):
+            continue                    # it is of the torch index, whatever the others have
         evidence.page(line.name)
         missing = evidence.missing.get(line.name)
         if missing is None:

@@ -26,7 +26,7 @@ from stackfix.sources.records import IndexFile
 
 LIBRARIES = {
     "nvidia-cudnn": "cuDNN", "nvidia-nccl": "NCCL", "nvidia-nvjitlink": "nvJitLink", "nvidia-cublas": "cuBLAS",
-    "nvidia-cusparselt": "cuSPARSELt", "nvidia-nvshmem": "NVSHMEM",
+    "nvidia-cusparselt": "cuSPARSELt", "nvidia-nvshmem": "NVSHMEM", "cuda-toolkit": "CUDA toolkit",
 }
 Pins = Mapping[str, str]                # by the library's name as people say it: "cuDNN" -> "9.10.2.21"
 
@@ -51,17 +51,18 @@ def nightly_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
 
 def _drift(evidence: Evidence, closure: Closure) -> Iterator[str]:
     """How the pins of the libraries differ from those of a release, and of the nights before and after."""
-    build, own = closure.problem.build, libraries_of(closure)
-    if not is_nightly(build) or not own:
+    build, pinned = closure.problem.build, libraries_of(closure)
+    if not is_nightly(build) or not pinned:
         return
     release = newest_release(evidence, build)
     if release is not None:
-        beside = named(query.preferred_versions(evidence.matrix, release))
+        own = named({name: str(candidate.version) for name, candidate in closure.chosen.items()}, build)
+        beside = named(query.preferred_versions(evidence.matrix, release), build)
         told = [_against(name, version, beside.get(name)) for name, version in own.items() if name in beside]
         if told:
             yield (f"libraries of torch {build.version} against torch {release.version}, the newest release for CUDA"
                    f" {build.cuda} in the matrix: {', '.join(told)}")
-    nights = [text for text in (_night_words(evidence, closure, own, step) for step in (-1, 1)) if text]
+    nights = [text for text in (_night_words(evidence, closure, pinned, step) for step in (-1, 1)) if text]
     if nights:
         yield f"nightlies around torch {build.version}: {'; '.join(nights)}"
 
@@ -73,13 +74,20 @@ def libraries_of(closure: Closure) -> dict[str, str]:
     if metadata is None or isinstance(metadata, SdistNeedsBuild):
         return {}
     view = closure.problem.evidence.view(closure.problem.target)
-    return named(dict(pins_of(line for line in metadata.requires_dist if view.applies(line, None))))
+    lines = (line for line in metadata.requires_dist if view.applies(line, None))
+    return named(dict(pins_of(lines)), closure.problem.build)
 
 
-def named(pins: Mapping[str, str]) -> dict[str, str]:
-    """The pins of known libraries by their common names, in a fixed order."""
-    found = {name: library_pin(pins, stem) for stem, name in LIBRARIES.items()}
+def named(pins: Mapping[str, str], build: TorchBuild) -> dict[str, str]:
+    """The versions of known libraries, of those for the build's CUDA, by their common names in a fixed order."""
+    mine = {name: version for name, version in pins.items() if _is_for(name, build)}
+    found = {name: library_pin(mine, stem) for stem, name in LIBRARIES.items()}
     return {name: version for name, version in found.items() if version is not None}
+
+
+def _is_for(name: str, build: TorchBuild) -> bool:
+    major = name.rpartition("-cu")[2]
+    return not major.isdigit() or major == build.cuda.partition(".")[0]
 
 
 def newest_release(evidence: Evidence, build: TorchBuild) -> TorchBuild | None:
@@ -133,7 +141,8 @@ def _pins_of_night(evidence: Evidence, closure: Closure, text: str) -> Pins | No
     if metadata is None or isinstance(metadata, SdistNeedsBuild):
         return None
     view = evidence.view(closure.problem.target)
-    return named(dict(pins_of(line for line in metadata.requires_dist if view.applies(line, None))))
+    lines = (line for line in metadata.requires_dist if view.applies(line, None))
+    return named(dict(pins_of(lines)), closure.problem.build)
 
 
 def _is_alike(file: IndexFile, other: IndexFile) -> bool:

@@ -12,7 +12,7 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.nightly import Nightly, cuda_of, is_nightly_path, nightly_of, path_of
 from stackfix.platforms import CPU, PLATFORMS, platform_of_wheel, split_place
 from stackfix.resolve.evidence import Evidence
-from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
+from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version, pins_exactly
 from stackfix.resolve.question import TORCH, Question
 from stackfix.resolve.stack import Stack
 from stackfix.sources.errors import SdistNeedsBuild
@@ -150,7 +150,7 @@ def pins_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         requirement = parse_requirement(line)
         clauses = list(requirement.specifier) if requirement is not None else []
-        if requirement is not None and len(clauses) == 1 and clauses[0].operator == "==":
+        if requirement is not None and pins_exactly(requirement.specifier) and len(clauses) == 1:
             yield normalise(requirement.name), clauses[0].version
 
 

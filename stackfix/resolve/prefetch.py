@@ -56,7 +56,8 @@ class Prefetch:
             self._evidence.on_stack = self.follow
             if isinstance(self._evidence.index, Watchable):
                 self._evidence.index.watch(on_page=self._on_page, on_metadata=self._on_metadata)
-        expected = [name for walk in self._walks for name in walk.needs]
+        nightly = self._question.nightly is not None
+        expected = [name for walk in self._walks for name in walk.needs if not (nightly and comes_with_nightly(name))]
         self._ask((*names, *expected, *query.closure_hint(self._evidence.matrix, tuple(dict.fromkeys(names)))))
 
     def follow(self, stack: Stack) -> None:

@@ -37,6 +37,7 @@ CU128 = {
 TRITON = "3.4.0+gitf7888497"
 MACHINES = {
     "cu128": ("manylinux_2_28_x86_64", "win_amd64"), "cu126": ("manylinux_2_28_x86_64",),
+    "cu130": ("manylinux_2_28_x86_64",),
     "cpu": ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64"),
 }
 PYTHONS = ("310", "311", "312", "313", "313t")
@@ -52,6 +53,8 @@ class Night:
     vision: str | None = ""                     # "": the same night's
     audio: bool = True
     triton: str = TRITON
+    triton_name: str = "pytorch-triton"         # "triton" since 2026
+    lines: tuple[str, ...] | None = None        # what the CUDA build requires of libraries, in place of the usual pins
     paths: tuple[str, ...] = ("cu128", "cpu")
     pythons: tuple[str, ...] = PYTHONS
 
@@ -62,7 +65,7 @@ class Night:
                 yield from self._of_machine(path, machine)
         tags = "manylinux_2_27_x86_64.manylinux_2_28_x86_64"
         for python in self.pythons:
-            yield row("nightly", "pytorch-triton", self.triton, f"{tag(python)}-{tags}",
+            yield row("nightly", self.triton_name, self.triton, f"{tag(python)}-{tags}",
                       ("setuptools>=40.8.0", 'importlib-metadata; python_version < "3.10"'))
 
     def _of_machine(self, path: str, machine: str) -> Iterator[Row]:
@@ -86,8 +89,9 @@ class Night:
             return (*GENERAL, *EXTRAS)
         marker = f'{LINUX} and platform_machine == "x86_64"'
         pins = {**CU128, **self.pins}
-        return (*GENERAL, *(f"{name}=={version}; {marker}" for name, version in pins.items()),
-                f'pytorch-triton=={self.triton}; {marker} and python_version != "3.13t"', *EXTRAS)
+        usual = tuple(f"{name}=={version}; {marker}" for name, version in pins.items())
+        return (*GENERAL, *(usual if self.lines is None else self.lines),
+                f'{self.triton_name}=={self.triton}; {marker} and python_version != "3.13t"', *EXTRAS)
 
 
 def tag(python: str) -> str:
