@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.answers import ANSWERS
+from tests.hostile.confusion import CONFUSION
 from tests.hostile.judge import play
 from tests.hostile.links import LINKS
+from tests.hostile.logins import LOGINS
 from tests.hostile.measured import Warm
 from tests.hostile.pages import PAGES
 from tests.hostile.records import Scenario
 from tests.hostile.redirects import REDIRECTS
+from tests.hostile.replicas import REPLICAS
 from tests.hostile.wheels import WHEELS
 
-CORPUS = (*ANSWERS, *REDIRECTS, *PAGES, *LINKS, *WHEELS)
+CORPUS = (*ANSWERS, *REDIRECTS, *PAGES, *LINKS, *WHEELS, *LOGINS, *CONFUSION, *REPLICAS)
 
 
 @pytest.fixture(scope="module")

@@ -116,6 +116,7 @@ def decide_lock(
         common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
     lock = with_settings_notes(lock, followed)
+    lock = with_index_notes(lock, settings)
     return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
 
 
@@ -124,6 +125,15 @@ def public_addresses(settings: IndexSettings) -> tuple[str, ...]:
     from stackfix.sources.address import without_credentials
 
     return tuple(map(without_credentials, settings.indexes))
+
+
+def with_index_notes(lock: Lock, settings: IndexSettings) -> Lock:
+    """The lock with what is to be known of packages that an additional index has in the default one's place."""
+    from stackfix.resolve.index_notes import index_notes
+
+    pinned = {route.project for route in settings.routes}
+    told = index_notes(lock.targets, default=public_addresses(settings)[-1], pinned=pinned)
+    return replace(lock, notes=(*lock.notes, *told))
 
 
 def note_releases(releases: AnyReleases, common: CommonOptions) -> None:

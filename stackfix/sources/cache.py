@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -29,6 +30,10 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: 
 _LISTED = ("metadata-v1", "pages-v1")       # kinds of which many are asked for: what comes later is not seen
 _LARGEST = 64 * 1024 * 1024         # of a page, unpacked; the client takes no larger one
 _LONGEST_ETAG = 1024
+_LOGIN = re.compile(rb"://[^/\s\"'<>?#\\]*@")
+_QUERY = re.compile(rb"\?[^\s\"'<>?]*")
+_SECRET = re.compile(
+    rb"(?:token|secret|passw|credential|signature|api.?key|auth|jwt)[^=&;]*=|[?&;](?:sig|key)=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ class Cache:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.problem: str | None = None
+        self._trusted: dict[str, bool] = {}     # folder -> whether nobody else can have written what is in it
         self._listed: dict[str, set[str]] = {}      # what there was when a kind was first asked for
 
     def page(self, url: str) -> KeptPage | None:
@@ -149,9 +155,8 @@ class Cache:
         if kind in _LISTED and key not in self._names(kind):
             return None
         path = self._path(kind, key)
-        try:
-            raw = path.read_bytes()
-        except OSError:
+        raw = self._bytes_of(path)
+        if raw is None:
             return None
         digest, _, rest = raw.partition(b"\n")
         line, _, content = rest.partition(b"\n")
@@ -165,6 +170,19 @@ class Cache:
         self._remove(path)
         return None
 
+    def _bytes_of(self, path: Path) -> bytes | None:
+        """The file's content; None where there is none, or where somebody else may have written it."""
+        folder = str(path.parent)
+        try:
+            if folder not in self._trusted:
+                self._trusted[folder] = is_ours(os.lstat(folder))
+            if not self._trusted[folder]:
+                return None
+            with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as stream:
+                return stream.read() if is_ours(os.fstat(stream.fileno())) else None
+        except OSError:
+            return None
+
     def _remove(self, path: Path) -> None:
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -175,6 +193,8 @@ class Cache:
         if kind in _LISTED:
             self._names(kind).add(key)
         line = json.dumps(about, sort_keys=True).encode() + b"\n"
+        if _LOGIN.search(line):
+            return
         digest = hashlib.sha256(line)
         digest.update(content)
         path = self._path(kind, key)
@@ -203,6 +223,18 @@ class Cache:
         except OSError:
             self._remove(Path(beside))
             raise
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Whether nobody else can have written a file, or what is in a folder, of which the system says this."""
+    return not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+
+
+def holds_secret(content: bytes) -> bool:
+    """Whether a page gives a login in an address, or a query that signs or allows: such a page is not kept."""
+    if b"@" in content and _LOGIN.search(content):
+        return True
+    return b"?" in content and any(_SECRET.search(query[0]) for query in _QUERY.finditer(content))
 
 
 def _name(url: str) -> str:

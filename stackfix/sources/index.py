@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from stackfix.sources.address import without_credentials
-from stackfix.sources.cache import Cache, KeptPage, etag_of, usable_until
+from stackfix.sources.cache import Cache, KeptPage, etag_of, holds_secret, usable_until
 from stackfix.sources.errors import (
     Closed,
     NoSuchProject,
@@ -310,8 +310,9 @@ class PackageIndex:
             packed = None if content is answer.body else answer.body
             kind = answer.headers.get("content-type", "")
             page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
-        self._keep(partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
-                           packed=answer.packed, now=now, gzipped=packed is not None))
+        if not holds_secret(content):
+            self._keep(partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
+                               packed=answer.packed, now=now, gzipped=packed is not None))
         etag = etag_of(answer.headers)
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.cli_world import World
+from tests.cli_world import ASKED, World
 from tests.replay.wheels import make_wheel
 from tests.sources_servers import RawServer, Reply, ok, path_of, status
 
@@ -59,6 +59,7 @@ class Stage:
         self.world = World(projects={**World().projects, "demo": {WHEEL: make_wheel(WHEEL)}})
         self.answers: dict[str, Says] = {}
         self.otherwise: Says = self.world.reply
+        self.asked: tuple[str, ...] = ASKED
         self.words = ["--with", "demo"]
         self.environ: dict[str, str] = {}
         self.secrets: list[str] = []        # what may be written and said nowhere
