@@ -272,3 +272,19 @@ def test_other_projects_of_the_torch_index_are_asked_for_there(world: World, cor
     said = say(*LOCK, "--with", "idna")
     assert said.status == 1, said
     assert "idna" in said.err
+
+
+def test_an_explicit_default_index_leaves_projects_without_a_source_nowhere(
+    world: World, corp: World, say: Say,
+) -> None:
+    """As in uv: the default index is gone, and only pinned projects are looked up."""
+    pinned(corp)
+    Path("pyproject.toml").write_text(Path("pyproject.toml").read_text().replace(
+        "explicit = true", "explicit = true\ndefault = true"))
+    said = say(*LOCK, "--with", "corp-lib")
+    assert said.status == 2, said
+    assert "keep the default index for pinned projects" in said.err
+    assert world.asked == []
+    said = say(*LOCK, "--with", "corp-lib", "--index-url", world.url)
+    assert said.status == 0, said
+    assert pins()["corp-lib"] == "3.0"

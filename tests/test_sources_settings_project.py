@@ -60,9 +60,9 @@ def test_the_search_begins_at_the_project_and_a_workspace_at_its_root(tmp_path: 
              "p/sub/uv.toml": 'index-url = "https://sub/s"\n'}
     settings = read(tmp_path, inner, folder="p/sub")
     assert (settings.indexes, settings.origin) == (("https://project/s",), ("../pyproject.toml [tool.uv]",))
-    outer = '[tool.uv]\nindex-url = "https://root/s"\n[tool.uv.workspace]\nmembers = ["{}"]\nexclude = ["{}"]\n'
-    for members, exclude, found in (("p", "x", "root"), ("*", "x", "root"), ("**", "x", "root"), ("q", "x", "project"),
-                                    ("*", "p", "project"), ("p/*", "x", "project")):
+    outer = '[tool.uv]\nindex-url = "https://outer/s"\n[tool.uv.workspace]\nmembers = ["{}"]\nexclude = ["{}"]\n'
+    for members, exclude, found in (("p", "x", "outer"), ("*", "x", "outer"), ("**", "x", "outer"),
+                                    ("q", "x", "project"), ("*", "p", "project"), ("p/*", "x", "project")):
         assert read(tmp_path, {"pyproject.toml": outer.format(members, exclude)}).indexes == (f"https://{found}/s",)
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_text_file_is_one_error(tmp_path: Path) -> None:
 
 def test_a_pattern_of_members_cannot_hang(tmp_path: Path) -> None:
     pattern, deep = "/".join(["**", "a*"] * 400), "/".join(["a"] * 60)
-    outer = f'[tool.uv]\nindex-url = "https://root/s"\n[tool.uv.workspace]\nmembers = ["{pattern}"]\n'
+    outer = f'[tool.uv]\nindex-url = "https://outer/s"\n[tool.uv.workspace]\nmembers = ["{pattern}"]\n'
     own = PROJECT + '[tool.uv]\nindex-url = "https://own/s"\n'
     settings = read(tmp_path, {"pyproject.toml": outer, f"{deep}/pyproject.toml": own}, folder=deep)
     assert settings.indexes == ("https://own/s",)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.cli.followed_torch_index import without_torch_index
+from stackfix.errors import BadInput
 from stackfix.quick import dataclass
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def follow_settings(
     common: CommonOptions,
 ) -> Followed:
     """The request with what its settings ask beside the options, which win. Raises BadInput."""
+    if not settings.indexes:
+        raise BadInput("the settings of uv", "keep the default index for pinned projects (default and explicit) and"
+                       " name no other: most of a stack can be looked up nowhere", "name one with --index-url")
     settings = without_torch_index(settings, torch_index=torch_index, directory=directory)
     followed = Followed(stack=stack, settings=settings, torch_index=torch_index, notes=settings.notes)
     if settings.constraints:
@@ -93,7 +97,7 @@ def index_notes(lock: Lock, settings: IndexSettings) -> list[str]:
     from stackfix.sources.address import shown, without_credentials
 
     origins = dict(zip(map(without_credentials, settings.indexes), settings.origin, strict=True))
-    default = without_credentials(settings.indexes[-1]) if settings.indexes else None
+    default = without_credentials(settings.indexes[-1])
     whys = {route.project: route.why for route in settings.routes}
     found: dict[tuple[str, str], list[str]] = {}
     for target in lock.targets:

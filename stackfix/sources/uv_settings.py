@@ -58,7 +58,7 @@ def read_uv_settings(environ: Mapping[str, str], home: Path, read: ReadText, pla
                      project: Path | None = None) -> UvSettings:
     """Settings of uv in force. `project`: the folder whose project counts. Raises BadInput for what makes no sense."""
     found = UvProject(config=None, owners=()) if project is None else find_project(
-        project, read, config=not is_set(environ, "UV_NO_CONFIG") and not environ.get("UV_CONFIG_FILE"))
+        project, read, config=not is_set(environ.get("UV_NO_CONFIG")) and not environ.get("UV_CONFIG_FILE"))
     levels = [*([found.config] if found.config is not None else []), *_machine_levels(environ, home, read, platform)]
     tables = [*_pip_tables(levels), *levels]
     named = [*_named(environ, "UV_DEFAULT_INDEX", default=True), *_named(environ, "UV_INDEX")]
@@ -104,7 +104,7 @@ def _machine_levels(environ: Mapping[str, str], home: Path, read: ReadText, plat
             raise BadInput(f"UV_CONFIG_FILE {path}", "no such file", "correct it, or unset it")
         yield Level(origin=str(path), table=parse_toml(text, str(path)))
         return
-    if is_set(environ, "UV_NO_CONFIG"):
+    if is_set(environ.get("UV_NO_CONFIG")):
         return
     user, *machine = config_files(environ, home, platform)
     if (text := read(user)) is not None:
@@ -134,7 +134,7 @@ def _from_variable(default: Sequence[Named]) -> bool:
 
 def _pins(environ: Mapping[str, str], found: UvProject, levels: Sequence[Level],
           named: Sequence[UvIndex]) -> tuple[IndexPin, ...]:
-    if is_set(environ, "UV_NO_SOURCES") or any(level.table.get("no-sources") is True for level in levels):
+    if is_set(environ.get("UV_NO_SOURCES")) or any(level.table.get("no-sources") is True for level in levels):
         return ()
     without = environ.get("UV_NO_SOURCES_PACKAGE", "").replace(",", " ").split()
     without += [name for level in levels for name in texts_of(level, "no-sources-package")]

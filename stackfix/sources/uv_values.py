@@ -140,8 +140,9 @@ def project_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def is_set(environ: Mapping[str, str], name: str) -> bool:
-    return environ.get(name, "").strip().lower() in _YES
+def is_set(value: str | None) -> bool:
+    """Whether a variable says yes."""
+    return (value or "").strip().lower() in _YES
 
 
 def number_of(environ: Mapping[str, str], name: str, least: float, most: float) -> float | None:
