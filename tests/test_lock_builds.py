@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stackfix.resolve.closure import TooManyRounds
 from stackfix.sources.sdist_build_python import find_python
 from tests.cli_world import Say, World
 from tests.replay.wheels import make_wheel
@@ -172,6 +173,12 @@ def test_each_python_is_built_for_by_its_own(world: World, say: Say, tmp_path: P
     texts = {minor: (tmp_path / f"requirements-cp{minor.replace('.', '')}-linux-64.txt").read_text()
              for minor in (HERE, other)}
     assert ["idna==" in texts[minor] for minor in (HERE, other)] == [True, False]
+
+
+def test_a_search_without_end_names_the_sdists_that_it_passed_over() -> None:
+    assert TooManyRounds(3000).next_step() == "limit the versions of your own requirements"
+    told = TooManyRounds(3000, ("pyairports", "built")).next_step()
+    assert told.endswith("which runs their code: --allow-builds pyairports --allow-builds built")
 
 
 def test_pip_installs_such_a_lock(world: World, stack: tuple[str, ...], say: Say, tmp_path: Path) -> None:

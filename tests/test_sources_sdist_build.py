@@ -296,6 +296,13 @@ def test_pip_with_several_indexes_is_refused(place: Place, monkeypatch: pytest.M
     assert "install uv" in str(fault.value.next_step())
 
 
+def test_without_any_index_only_a_build_that_requires_nothing_can_be(place: Place) -> None:
+    place.settings = lambda *_, **changes: settings_for(**changes)
+    assert place.build(sdist()).name == "demo"
+    with pytest.raises(SdistBuildFailed, match="no index is set"):
+        place.build(sdist(build_requires=["helper"]))
+
+
 def test_the_first_index_that_has_a_build_requirement_wins(place: Place) -> None:
     place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
     place.files["/private/helper/"] = place.files.pop("/simple/helper/")

@@ -61,6 +61,8 @@ def requirement_line(text: object, settings: IndexSettings) -> str:
 
 def installer_words(python: str, environ: Mapping[str, str], settings: IndexSettings) -> list[str]:
     """The command that installs into the environment of `python`: uv where it is, else pip. Raises NotFollowed."""
+    if not settings.indexes:
+        raise NotFollowed("no index is set that could have its build requirements")
     uv = find_uv(environ)
     if uv is not None:
         return [*uv, "pip", "install", "--quiet", "--no-progress", "--no-config", "--no-cache", "--no-build",
