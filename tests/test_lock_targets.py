@@ -150,3 +150,23 @@ def test_the_command_in_the_header_gives_the_same_files(lock: Locker, tmp_path: 
     assert command is not None
     assert "--platform linux-64-cpu --platform osx-arm64 --macos 13.0" in command[1]
     assert lock(command[1].split(), tmp_path / "second", NOBODY, formats=()).files == first.files
+
+
+def test_places_without_channels_are_left_out_of_the_conda_files_and_named(lock: Locker, tmp_path: Path) -> None:
+    asked = ("--torch", "2.3", "--python", "3.11", "--no-flash-attn")
+    both = ("--platform", "linux-64", "--platform", "win-64-cpu")
+    alone = lock((*asked, "--platform", "linux-64"), tmp_path / "linux", NOBODY, formats=("--format", "conda-lock"))
+    of_channels = lock((*asked, *both), tmp_path / "channels", NOBODY, formats=("--format", "conda-lock"))
+    assert (alone.status, of_channels.status) == (0, 0), of_channels.said
+    assert of_channels.files == alone.files     # for channels alone nothing else is locked, or stands in the way
+    assert "no conda file has win-64-cpu: stackfix has no records of channels for it" in of_channels.said
+    every = lock((*asked, *both), tmp_path / "every", NOBODY, formats=())
+    assert set(every.files) == {"requirements-cp311-linux-64.txt", "requirements-cp311-win-64-cpu.txt", "pylock.toml",
+                                "conda-lock.yml"}
+    assert "no conda file has win-64-cpu" in every.said
+    mac = lock((*asked, "--platform", "osx-arm64"), tmp_path / "mac", NOBODY, formats=())
+    assert set(mac.files) == {"requirements.txt", "pylock.toml"}
+    assert "no conda file has osx-arm64" in mac.said
+    refused = lock((*asked, "--platform", "osx-arm64"), tmp_path / "no", NOBODY, formats=("--format", "pixi"))
+    assert (refused.status, refused.files) == (2, {})
+    assert "--format pixi: no records of channels are for osx-arm64" in refused.said

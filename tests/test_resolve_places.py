@@ -220,6 +220,21 @@ def test_a_flash_attn_for_windows_is_left_out_with_a_note() -> None:
     assert f"flash-attn is left out for {WINDOWS}: upstream has no wheel for Windows" in found.notes
 
 
+def test_a_place_without_a_wheel_of_any_python_is_named_alone() -> None:
+    where = index()
+    where.projects["torch"]["2.3.1"] = torch("linux-64", "linux-aarch64")
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked(torch="==2.3.1", platforms=("linux-64", MAC), pythons=()), where)
+    assert any(cause.text == "torch 2.3.1 has no wheel on the index for osx-arm64" for cause in caught.value.causes)
+    assert caught.value.headline == "no stack has --torch 2.3.1 together with --platform osx-arm64"
+    where.projects["torch"]["2.3.1"] = Release(requires=NEEDS_LINUX, tags=(
+        *wheel_tags(("3.10",), TAGS["linux-64"]), *wheel_tags(("3.11",), TAGS[MAC])))
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked(torch="==2.3.1", platforms=("linux-64", MAC), pythons=()), where)
+    assert any(cause.text == "torch 2.3.1 has no wheel of one Python on the index for linux-64, osx-arm64"
+               for cause in caught.value.causes)
+
+
 def test_targets_share_what_is_read() -> None:
     """Each page is asked for once, and each file's metadata once, however many targets there are."""
     where = index()

@@ -15,7 +15,7 @@ from stackfix.cli.followed import follow_settings, with_settings_notes
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
-from stackfix.platforms import split_place
+from stackfix.platforms import has_channels, split_place
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
@@ -88,6 +88,8 @@ def decide_lock(
         from stackfix.write.files import PIP_FORMATS
 
         wheels = bool(set(formats) & set(PIP_FORMATS))
+        if not wheels:
+            asking = asking.with_(platforms=tuple(filter(has_channels, asking.platforms)))
         from stackfix.matrix.load import load_matrix
 
         matrix = load_matrix(directory)
@@ -117,7 +119,7 @@ def decide_lock(
     tell_cache(index, common)
     lock = with_settings_notes(lock, followed)
     lock = with_index_notes(lock, settings)
-    return with_conda_notes(lock if wheels else replace(lock, targets=()), asking, wanted)
+    return with_conda_notes(lock if wheels else replace(lock, targets=()), request.stack, wanted)
 
 
 def public_addresses(settings: IndexSettings) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class Project:
         misfits = {self._misfit(file) for file in self._files(version)}
         source = f"index page of {self.name}"
         target = self._view.target
-        place = f"Python {target.python} on {target.place}"
+        place = f"Python {target.python} on {target.platform}"
         if None in misfits:
             reason, by_python = "was yanked", False
         elif "date" in misfits:

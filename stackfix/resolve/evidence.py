@@ -126,7 +126,10 @@ class Evidence:
     def view(self, target: Target) -> TargetView:
         """The target's marker environment and tags."""
         found = self._views.get(target)
-        return found if found is not None else self._views.setdefault(target, TargetView(target))
+        if found is None:       # a variant is torch's alone: what fits is the same
+            made = self.view(replace(target, variant="")) if target.variant else TargetView(target)
+            found = self._views.setdefault(target, made)
+        return found
 
     def arrived(self, page: ProjectPage) -> None:
         """Takes a page that came before anybody asked for it."""
@@ -165,6 +168,8 @@ class Evidence:
 
     def project(self, name: str, target: Target) -> Project:
         """The project as the target sees it."""
+        if target.variant:              # the default index's files are the same for it
+            target = self.view(target).target
         key = (name, target)
         found = self._projects.get(key)
         if found is None:       # setdefault: the prefetch asks from other threads, and candidates compare by identity

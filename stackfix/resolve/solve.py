@@ -19,7 +19,7 @@ from stackfix.resolve.pep508 import admits
 from stackfix.resolve.question import FLASH_ATTN, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
-from stackfix.resolve.stack import Stack, pythons_to_try, stacks
+from stackfix.resolve.stack import Stack, places_without_wheels, pythons_to_try, stacks
 from stackfix.resolve.torch_family import torch_path
 
 if TYPE_CHECKING:
@@ -134,15 +134,21 @@ def _try_stack(
             return found
     if last is not None:
         return last
-    platforms = ", ".join(question.request.platforms)
-    build = next((each for each in stack.builds.values() if torch_path(each) is not None), None)
-    says = f"has no wheel on the {index_words(build)} for {platforms}"
+    return Refusal(stack=stack, reasons=(_no_python(evidence, question, stack),))
+
+
+def _no_python(evidence: Evidence, question: Question, stack: Stack) -> Reason:
+    """That the release has wheels of no Python for some place, or of no one Python for all."""
+    lacking = places_without_wheels(evidence, question, stack)
+    places = lacking or question.request.platforms
+    of_these = [build for place in places if (build := stack.builds.get(place)) is not None]
+    build = next((each for each in of_these if torch_path(each) is not None), None)
+    one = "" if lacking else " of one Python"
+    says = f"has no wheel{one} on the {index_words(build)} for {', '.join(places)}"
     if build is not None and question.request.exclude_newer is not None:
         says += " that is known to be uploaded before the --exclude-newer date: the torch index states none"
-    asks = tuple(asked for platform in question.request.platforms for asked in question.platform_ask(platform))
-    return Refusal(stack=stack, reasons=(
-        Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source=page_words(evidence, build)),
-    ))
+    asks = tuple(asked for place in places for asked in question.platform_ask(place))
+    return Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source=page_words(evidence, build))
 
 
 def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner) -> Solved | Refusal:

@@ -119,11 +119,23 @@ def pythons_to_try(evidence: Evidence, question: Question, stack: Stack) -> Iter
     if request.pythons:
         yield request.pythons
         return
-    known = {python for build in evidence.matrix.torch for python in build.pythons}
-    known.update(_pythons_on_index(evidence, stack))
-    for python in (request.default_python, *sorted(known - {request.default_python}, key=_minor, reverse=True)):
+    for python in (request.default_python, *_other_pythons(evidence, question, stack)):
         if all(has_torch(evidence, stack, target) for target in question.targets((python,))):
             yield (python,)
+
+
+def places_without_wheels(evidence: Evidence, question: Question, stack: Stack) -> tuple[str, ...]:
+    """The places that the release has no wheel for, whatever the Python."""
+    pythons = (question.request.default_python, *_other_pythons(evidence, question, stack))
+    return tuple(place for place in question.request.platforms
+                 if not any(has_torch(evidence, stack, question.target(python, place)) for python in pythons))
+
+
+def _other_pythons(evidence: Evidence, question: Question, stack: Stack) -> list[str]:
+    """Pythons that the matrix or the index page has beside the default one, newest first."""
+    known = {python for build in evidence.matrix.torch for python in build.pythons}
+    known.update(_pythons_on_index(evidence, stack))
+    return sorted(known - {question.request.default_python}, key=_minor, reverse=True)
 
 
 def _pythons_on_index(evidence: Evidence, stack: Stack) -> Iterator[str]:
