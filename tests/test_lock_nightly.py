@@ -160,6 +160,14 @@ def test_a_day_that_is_gone_is_refused_with_what_is_left(
     assert offers(found) == [f"--torch 2.9.0.dev202508{day} in place of 2.9.0.dev20250701" for day in (29, 30, 31)]
 
 
+def test_of_a_requirement_another_day_is_offered_as_one(
+    lock: Locker, replica: NightlyReplica, tmp_path: Path
+) -> None:
+    found = lock(("--with", "torch==2.9.0.dev20250910+cu128", *PY311), tmp_path, replica.url)
+    assert found.status == 1, found.said
+    assert offers(found)[0] == "torch==2.9.0.dev20250905 in place of --with torch==2.9.0.dev20250910+cu128"
+
+
 def test_of_another_release_line_what_is_left_is_told(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
     found = lock(("--torch", "2.8.0.dev20250615", "--cuda", "12.8", *PY311), tmp_path, replica.url)
     assert found.status == 1, found.said

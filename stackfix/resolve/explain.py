@@ -8,7 +8,7 @@ from dataclasses import replace
 from stackfix.errors import StackfixError
 from stackfix.matrix.records import Rule
 from stackfix.resolve.assemble import gives
-from stackfix.resolve.changes import Change, changes_of, option, settled
+from stackfix.resolve.changes import Change, changes_of, option, replaced, settled
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -240,12 +240,19 @@ def _solved_changes(trials: Trials, request: StackRequest, asked: Asked) -> Iter
 
 
 def _other_nightlies(trials: Trials, request: StackRequest, asked: Asked) -> Iterator[Change]:
-    """Other days, where a nightly is asked for by the option."""
-    if asked.kind == "torch" and parse_request(request).nightly is not None:
-        from stackfix.resolve.nightly_reasons import other_days
+    """Other days, where this asks for a nightly by its day."""
+    question = parse_request(request)
+    if not any(ask.asked == asked and names_nightly(ask.specifier) for ask in question.torch):
+        return
+    from stackfix.resolve.nightly_reasons import other_days
 
-        for changed, version in other_days(trials.evidence, request, parse_request(request)):
-            yield Change(request=changed, text=f"{asked.flag} {version} in place of {asked.value}")
+    for version in other_days(trials.evidence, question):
+        if asked.kind == "torch":
+            changed, text = request.with_(torch=f"=={version}"), f"{asked.flag} {version} in place of {asked.value}"
+        else:
+            changed = replaced(request, asked, f"torch=={version}")
+            text = f"torch=={version} in place of {option(asked)}"
+        yield Change(request=changed, text=text)
 
 
 def _found_version(solved: Solved, project: str) -> str | None:

@@ -23,7 +23,7 @@ from stackfix.resolve.records import Asked, Cause, StackRequest, Target
 from stackfix.resolve.stack import Stack
 from stackfix.sources.errors import SdistNeedsBuild
 
-MOST_CHANGES = 6        # other days that are tried for an offer
+MOST_CHANGES = 12       # other days that are tried for an offer
 NEAR = 3                # versions of a library that are named in place of one that is gone
 
 
@@ -136,16 +136,15 @@ def _is_below(version: Version, need: Need) -> bool:
     return pinned is not None and version < pinned
 
 
-def other_days(evidence: Evidence, request: StackRequest, question: Question) -> Iterator[tuple[StackRequest, str]]:
-    """Requests for other days, nearest first, of the same release before others; each with its version."""
+def other_days(evidence: Evidence, question: Question) -> list[str]:
+    """Versions of other days, nearest first, of the same release before others."""
     nightly = question.nightly
     if nightly is None:
-        return
+        return []
     days = [one for one in left(evidence, question) if one.date != nightly.date and one.version is not None]
     days.sort(key=lambda one: (one.release != nightly.release if nightly.release else False,
                                days_apart(f"0.dev{one.date}", f"0.dev{nightly.date}")))
-    for one in days[:MOST_CHANGES]:
-        yield request.with_(torch=f"=={one.version}"), str(one.version)
+    return [str(one.version) for one in days[:MOST_CHANGES]]
 
 
 def newest_days(evidence: Evidence, request: StackRequest) -> str:
