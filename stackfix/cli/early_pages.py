@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 from stackfix.cli.early import Answer
@@ -98,8 +99,10 @@ def ask(rows: Sequence[Row], settings: IndexSettings, cache: Cache) -> list[Resp
     transport = Transport(settings, LIMITS, retries=min(settings.retries, 1))
     workers = Workers(WORKERS, "stackfix-pages")
     tasks = [Task(lambda row=row: same(row, transport, cache)) for row in rows]     # type: ignore[misc]
-    for task in tasks:
-        workers.submit(task)
+    for row, task in zip(rows, tasks, strict=True):
+        alone = partial(unless_whole, workers, task)
+        if not transport.ask_ahead(row.url, headers=headers_of(row), then=alone):
+            workers.submit(task)
     answers: list[Response] = []
     try:
         for task in tasks:
@@ -115,10 +118,20 @@ def ask(rows: Sequence[Row], settings: IndexSettings, cache: Cache) -> list[Resp
     return answers
 
 
+def unless_whole(workers: Workers, task: Task[Response | None], whole: bool) -> None:
+    """Has a thread see to what may have to be waited for; what is here is looked at in turn, without one."""
+    if not whole:
+        workers.submit(task)
+
+
+def headers_of(row: Row) -> dict[str, str]:
+    """What the page is asked for with."""
+    return {"Accept": row.accept, **({"If-None-Match": row.etag} if row.etag else {})}
+
+
 def same(row: Row, transport: Transport, cache: Cache) -> Response | None:
     """The answer where it is as it was."""
-    headers = {"Accept": row.accept, **({"If-None-Match": row.etag} if row.etag else {})}
-    answer = transport.get(row.url, limit=LIMITS.page, headers=headers, keep_packed=True)
+    answer = transport.get(row.url, limit=LIMITS.page, headers=headers_of(row), keep_packed=True)
     if row.status != OK:
         return answer if answer.status in NOT_THERE and row.status in NOT_THERE else None
     if answer.status == NOT_MODIFIED and row.etag:

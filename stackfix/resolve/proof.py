@@ -33,9 +33,12 @@ class Propagation:
 
     def run(self, needs: Sequence[Need]) -> Clash | None:
         """Adds needs and all that they force; the clash that this leads to, or None."""
-        waiting = deque(needs)
+        waiting: deque[Need | tuple[Need, Candidate]] = deque(needs)
         while waiting:
             need = waiting.popleft()
+            if isinstance(need, tuple):     # in its turn, since its metadata has to be had: a clash may come before
+                waiting.extend(self._force(*need))
+                continue
             bucket = self.needs.setdefault(need.key, [])
             bucket.append(need)
             if not self.supposed and not isinstance(need.origin, FromRule):
@@ -44,7 +47,8 @@ class Propagation:
             if not found:
                 return self._clash(bucket)
             if len(found) == 1 and need.key not in self.forced:
-                waiting.extend(self._force(need, found[0]))
+                self.forced[need.key] = found[0]
+                waiting.append((need, found[0]))
         return next(self._driven_out(), None)
 
     def _driven_out(self) -> Iterator[Clash]:
@@ -72,7 +76,6 @@ class Propagation:
         return list(islice(self.problem.candidates(need.name, need.extra, needs), 2))
 
     def _force(self, need: Need, candidate: Candidate) -> Iterator[Need]:
-        self.forced[need.key] = candidate
         bucket = self.needs[need.key]
         fewest = self._fewest(need, self._with_limits(bucket), lambda found: found == [candidate])
         self.forced_by[candidate] = _with_presence(fewest, bucket)

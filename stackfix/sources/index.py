@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from stackfix.sources.sdist_build import Allowed
 
 WORKERS = 50
-READERS = 2             # threads for what is here already: while one unpacks, another may compute, and more take turns
+READERS = 1             # of what is here already: two take half as much again of the processor, and end no sooner
+TAILS = 8               # threads for wheels without a metadata file, some of which need another range
 UNPACKED = 3            # pages that are unpacked and parsed at once: more are no faster, and take their memory together
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class PackageIndex:
         self._settings, self._builds = settings, builds
         self._workers = Workers(workers, "stackfix-index")
         self._reader = Workers(READERS, "stackfix-read")
-        self._keeper = Workers(1, "stackfix-keep")
+        self._tails = Workers(TAILS, "stackfix-tail")
         self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start, self._keep)
         self._lock = threading.Lock()
         self._unpacking = threading.Semaphore(UNPACKED)
@@ -160,7 +161,7 @@ class PackageIndex:
         """Cancel what is under way, drop all connections, and finish what is being kept."""
         for task in self._keeping:
             task.result()
-        for workers in (self._workers, self._reader, self._keeper):
+        for workers in (self._workers, self._reader, self._tails):
             workers.close(Closed("index"))
         self.transport.close()
 
@@ -202,7 +203,7 @@ class PackageIndex:
             if task is not None:
                 return task
             task = self._metadata[key] = Task(lambda: self._fetch_metadata(file))
-        if self._offline or not self._metadata_source.ask_ahead(file, partial(self._run_soon, task, first=True)):
+        if self._offline or not self._metadata_source.ask_ahead(file, partial(self._run_soon, task, short=True)):
             self._workers.submit(task)
         self._tell(0)
         return task
@@ -214,18 +215,18 @@ class PackageIndex:
             return False
         return self.transport.ask_ahead(url, headers={"Accept": ACCEPT}, then=partial(self._run_soon, task))
 
-    def _run_soon(self, task: Task[T], whole: bool, *, first: bool = False) -> None:  # noqa: FBT001
+    def _run_soon(self, task: Task[T], whole: bool, *, short: bool = False) -> None:  # noqa: FBT001
         """Has a task run whose answer is here, or (where it is not whole) whose thread may have to wait.
 
         Metadata goes first: it is short, and names what else is to be asked for.
         """
-        (self._reader if whole else self._workers).submit(task, first=first)
+        (self._reader if whole else self._tails if short else self._workers).submit(task, 0 if short else 1)
 
     def _keep(self, keep: Callable[[], None]) -> None:
-        """Has something kept. Nobody waits for the disk: close() sees to what is left."""
+        """Has something kept when there is nothing else to do; close() sees to what is left."""
         task = Task(keep)
         self._keeping.append(task)
-        self._keeper.submit(task)
+        self._reader.submit(task, 2)
 
     def _fetch_metadata(self, file: IndexFile) -> CoreMetadata:
         found = self._metadata_source.kept(file)

@@ -36,6 +36,7 @@ from stackfix.sources.errors import (
 )
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.transport import Limits, Response, Transport, refused
+from stackfix.sources.wheel_end import metadata_at_end
 from stackfix.sources.wire import NOT_THERE, OK, PARTIAL
 
 if TYPE_CHECKING:
@@ -181,9 +182,18 @@ class MetadataSource:
 
     def _inside(self, file: IndexFile) -> CoreMetadata:
         """From the wheel's own bytes: its end, a second range, or all of it."""
+        answer = self._last_bytes(file)
+        if answer is not None and answer.status == PARTIAL:
+            start, total = _range_of(answer, file)
+            found = metadata_at_end(answer.body, total, file.project, most=self._limits.metadata)
+            if found is not None and start + len(answer.body) == total:
+                return parse_metadata(found, file, "range")
+        return self._by_directory(file, answer)
+
+    def _by_directory(self, file: IndexFile, answer: Response | None) -> CoreMetadata:
+        """From all of the wheel, or from its last bytes and those that its directory leads to."""
         from stackfix.sources.archives import BadArchive, Missing, SparseFile, metadata_in_wheel
 
-        answer = self._last_bytes(file)
         if answer is None or answer.status == OK:
             content = self._whole(file, None if answer is None else answer.body)
             return self._parsed(lambda: metadata_in_wheel(io.BytesIO(content), file.project), file, "file")
@@ -202,7 +212,12 @@ class MetadataSource:
                 more = self._bytes(file, f"bytes={first}-{last}")
                 if more is None or more.status != PARTIAL:
                     break
-                sparse.add(_range_of(more, file)[0], more.body)
+                begin, _ = _range_of(more, file)
+                sparse.add(begin, more.body)
+                if begin + len(more.body) == start:
+                    found = metadata_at_end(more.body + answer.body, total, file.project, most=self._limits.metadata)
+                    if found is not None:
+                        return parse_metadata(found, file, "range")
             except BadArchive as fault:
                 raise BadMetadata(file.filename, file.url, str(fault)) from None
         raise BadMetadata(file.filename, file.url, "the wheel's METADATA is not where its directory says")

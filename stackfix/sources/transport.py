@@ -18,12 +18,13 @@ from stackfix import __version__
 from stackfix.errors import StackfixError
 from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
-from stackfix.sources.ahead import CAN_WAIT, Ahead, Sender
+from stackfix.sources.ahead import Ahead
 from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.pool import Pool, PoolClosed
 from stackfix.sources.records import IndexSettings
+from stackfix.sources.sender import CAN_WAIT, Sender
 from stackfix.sources.wire import (
     OK,
     TOO_MANY,
@@ -71,7 +72,7 @@ class Response:
     status: int
     headers: dict[str, str]
     body: bytes
-    packed: str | None = None       # sha256 of the body as it was sent
+    packed: str | None = None       # sha256 of the body as it was sent; not of a range
 
 
 Sink = Callable[[bytes], object]
@@ -104,6 +105,11 @@ class Transport:
     def sent(self) -> int:
         """How many requests went out, roughly."""
         return self._sent + (self._sender.sent if self._sender is not None else 0)
+
+    @property
+    def defect(self) -> Exception | None:
+        """What ended the asking ahead, which nothing should: it is slower then, and the answers are the same."""
+        return self._sender.defect if self._sender is not None else None
 
     def ask_ahead(self, url: str, *, then: Callable[[bool], object], headers: dict[str, str] | None = None,
                   packed: bool = True) -> bool:
@@ -189,7 +195,6 @@ class Transport:
     def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
              open_sink: OpenSink | None, *, unpack: bool) -> Response:
         proxy = self._dialer.proxy_for(address)
-        request = self._request(url, address, proxy, headers)
         while True:
             ahead = self._taken(url, headers)
             if ahead is not None and ahead.stream is not None:
@@ -200,11 +205,12 @@ class Transport:
             whole = False
             try:
                 if ahead is None:
-                    stream.send(request)
+                    stream.send(self._request(url, address, proxy, headers))
                     self._sent += 1
                 head = _head_of(ahead, stream) if ahead is not None else read_head(stream)
-                digest = hashlib.sha256()
-                pieces = _hashed(body_pieces(head, limit), digest.update)
+                digest = hashlib.sha256() if "Range" not in headers else None
+                pieces = body_pieces(head, limit)
+                pieces = pieces if digest is None else _hashed(pieces, digest.update)
                 body = _collect(pieces, head, limit, open_sink, packed=unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
@@ -218,7 +224,7 @@ class Transport:
             finally:
                 if sock is not None:
                     self._pool.give_back(sock, address, proxy, whole=whole)
-            return _judged(url, head, body, digest.hexdigest())
+            return _judged(url, head, body, None if digest is None else digest.hexdigest())
 
     def _taken(self, url: str, headers: dict[str, str]) -> Ahead | None:
         """What was asked ahead, once there is something to go on with; the next who asks gets nothing."""
@@ -301,7 +307,7 @@ def _hashed(pieces: Iterator[bytes], update: Sink) -> Iterator[bytes]:
         yield piece
 
 
-def _judged(url: str, head: Head, body: bytes, packed: str) -> Response:
+def _judged(url: str, head: Head, body: bytes, packed: str | None) -> Response:
     if head.status in _AGAIN:
         raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
                       status=head.status)

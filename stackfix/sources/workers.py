@@ -71,16 +71,15 @@ class Workers:
     def __init__(self, limit: int, name: str) -> None:
         self.limit, self._name = limit, name
         self._queue: SimpleQueue[None] = SimpleQueue()              # one for each task, and for each thread to end
-        self._first: deque[Task[Any]] = deque()
-        self._then: deque[Task[Any]] = deque()
+        self._tasks: tuple[deque[Task[Any]], ...] = (deque(), deque(), deque())         # by rank
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
         self.closed = False
 
-    def submit(self, task: Task[Any], *, first: bool = False) -> None:
-        """Have `task` run soon; `first`: before those that are not."""
-        (self._first if first else self._then).append(task)
+    def submit(self, task: Task[Any], rank: int = 1) -> None:
+        """Have `task` run soon; those of rank 0 go before others, those of rank 2 after them."""
+        self._tasks[rank].append(task)
         self._queue.put(None)
         with self._lock:
             if self.closed or self._idle >= self._queue.qsize() or self._threads >= self.limit:
@@ -100,7 +99,7 @@ class Workers:
             self._queue.put(None)
 
     def _next(self) -> Task[Any] | None:
-        for waiting in (self._first, self._then):
+        for waiting in self._tasks:
             with suppress(IndexError):
                 return waiting.popleft()
         return None
