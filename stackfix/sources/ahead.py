@@ -114,8 +114,11 @@ class Turn:
         head = self.head
         if head is None or self.left < 0 or self.left > _LARGE:
             return "leave"                      # no head, or more than there should be
-        if head.length is None:                 # most likely: where it is not, the thread waits for more
-            return "whole" if head.chunked and self.parts[-1].endswith(b"0\r\n\r\n") else "more"
+        if head.length is None:
+            # Whole most likely where the end of chunks looks so, with trailers or without; else only who reads them all
+            # can tell, and waits for more: here, or in the thread that wants it once nothing comes.
+            end = b"".join(part[-4:] for part in self.parts[-4:])
+            return "whole" if head.chunked and end.endswith(b"\r\n\r\n") else "more"
         return "more" if self.left else "keep"
 
     def _read_head(self, timeout: float) -> bool:
