@@ -100,21 +100,44 @@ def test_uv_asks_the_same_of_keyring(kind: str, home: Path, tmp_path: Path) -> N
             assert indexes.logins_sent() == {"locked": {LOGIN}}, "nothing is sent before the password is known"
 
 
-def test_pip_s_setting_lets_keyring_be_asked_as_pip_asks(home: Path, tmp_path: Path) -> None:
-    program(home)
+BOTH_FORMS = (      # pip 26 asks for JSON
+    '*--output=json*) printf \'{{"username": "me", "password": "s3cret"}}\';; ' + KNOWS_ALL)
+
+
+@pytest.mark.parametrize("user", ["me@", ""])
+def test_pip_s_setting_lets_keyring_be_asked_as_pip_asks(user: str, home: Path, tmp_path: Path) -> None:
+    program(home, BOTH_FORMS.replace("{{", "{").replace("}}", "}"))
     with Indexes({"locked": {"demo": "1.0"}}, logins={"locked": LOGIN}) as indexes:
         url = f"{indexes.url}/locked/simple"
-        environ = {"PIP_INDEX_URL": url.replace("://", "://me@"), "PIP_KEYRING_PROVIDER": "subprocess"}
+        environ = {"PIP_INDEX_URL": url.replace("://", f"://{user}"), "PIP_KEYRING_PROVIDER": "subprocess"}
         words = [sys.executable, "-m", "pip", "download", "demo", "--no-deps", "--no-input", "-d", str(tmp_path / "o")]
-        run = subprocess.run(words, env=bare_environment(home, PIP_CONFIG_FILE=os.devnull, **environ), check=False,
-                             capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        theirs = asked(home)[:1]
-        (home / "asked").unlink()
+        run = subprocess.run(
+            words, env=bare_environment(home, PIP_CONFIG_FILE=os.devnull, PIP_DISABLE_PIP_VERSION_CHECK="1", **environ),
+            check=False, capture_output=True, text=True)
+        theirs = [line.partition("get ")[2].split()[0] for line in asked(home)]
+        assert theirs or not user, run.stderr       # pip before 26 asks for no login without a user
+        assert (run.returncode == 0) == bool(theirs), run.stderr
+        (home / "asked").unlink(missing_ok=True)
+        assert found(read_settings(environ=environ, home=home, prefix=tmp_path), tmp_path) == "1.0"
+        ours = [line.split()[1] for line in asked(home)]
+        assert ours == [f"{url}/"], "once for all requests"
+        assert not theirs or set(theirs) == set(ours)
+    assert read_settings(environ={**environ, "UV_KEYRING_PROVIDER": "disabled"}, home=home, prefix=home).keyring is None
+
+
+def test_a_refusal_asks_keyring_once_for_the_index_alone(home: Path, tmp_path: Path) -> None:
+    """As pip 26; a keyring that knows nothing leaves the refusal as it is."""
+    program(home, "never) ;;")
+    with Indexes({"locked": {"demo": "1.0"}}, logins={"locked": LOGIN}) as indexes:
+        environ = {"PIP_INDEX_URL": f"{indexes.url}/locked/simple", "PIP_KEYRING_PROVIDER": "subprocess"}
         settings = read_settings(environ=environ, home=home, prefix=tmp_path)
-        assert found(settings, tmp_path) == "1.0"
-        assert asked(home) == theirs == [f"get {url}/ me"]
-    assert not read_settings(environ={**environ, "UV_KEYRING_PROVIDER": "disabled"}, home=home, prefix=home).keyring
+        with PackageIndex(settings, cache_dir=tmp_path / "c", offline=False) as index:
+            for name in ("demo", "other"):
+                with pytest.raises(Unreachable, match="it answered 401"):
+                    index.page(name)
+        host = indexes.url.removeprefix("http://")
+        assert asked(home) == [f"get {indexes.url}/locked/simple/ --mode creds", f"get {host} --mode creds"]
+        assert indexes.logins_sent() == {"locked": {None}}
 
 
 def test_the_host_is_asked_where_the_address_is_not_known(home: Path, tmp_path: Path) -> None:

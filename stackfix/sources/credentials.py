@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 from stackfix.sources.address import Address, parse_address, without_credentials
 from stackfix.sources.connect import basic
+from stackfix.sources.keyring import PIP, Keyring
 from stackfix.sources.records import IndexPolicy, IndexSettings
-
-if TYPE_CHECKING:
-    from stackfix.sources.keyring import Keyring
 
 
 class Credentials:
@@ -26,6 +23,7 @@ class Credentials:
         self._keyring_wanted = settings.keyring
         self._keyring: Keyring | None = None
         self._unfinished: dict[str, Address] = {}       # indexes whose password, or whole login, is still to be found
+        self._anonymous: dict[str, Address] = {}        # indexes for which pip would ask once they refuse an answer
         for url in (*settings.indexes, *(pin.url for pin in settings.pins if pin.url is not None)):
             self.learn(url)
 
@@ -44,6 +42,8 @@ class Credentials:
             self._add(address, basic(address.user, address.password or ""))
         elif policy is not None and policy.authenticate == "always" and self._keyring_wanted:
             self._unfinished[without_credentials(url)] = address
+        elif self._keyring_wanted == PIP:
+            self._anonymous[without_credentials(url)] = address
 
     def give_token(self, url: str, token: str) -> None:
         """Use `token` below `url`, and nowhere else."""
@@ -67,6 +67,19 @@ class Credentials:
         if any(base.origin == address.origin and each.authenticate == "never" for base, each in self._policies):
             return None     # the files of an index that gets no login
         return self._by_host.get(address.host)
+
+    def found_after_refusal(self, address: Address) -> bool:
+        """Whether there is a login now for a server that gave no answer without one: pip asks the keyring then."""
+        if not any(index.origin == address.origin for index in self._anonymous.values()):
+            return self._keyring_wanted == PIP and self.header_for(address) is not None
+        with self._lock:
+            for url, index in list(self._anonymous.items()):
+                if index.origin == address.origin:
+                    found = self._open_keyring().login(url, index, None)
+                    if found is not None:
+                        self._add(index, basic(*found))
+                    self._anonymous = {other: each for other, each in self._anonymous.items() if other != url}
+        return self.header_for(address) is not None
 
     def required(self, address: Address) -> bool:
         """Whether `address` is never to be asked without a login."""
@@ -105,8 +118,6 @@ class Credentials:
 
     def _open_keyring(self) -> Keyring:
         if self._keyring is None:
-            from stackfix.sources.keyring import Keyring
-
             self._keyring = Keyring(like=self._keyring_wanted or "")
         return self._keyring
 

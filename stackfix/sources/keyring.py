@@ -1,16 +1,19 @@
 """Passwords from the program `keyring`, which pip and uv ask in the same way: `keyring get SERVICE USER`.
 
-Asked only where the settings say so (`keyring-provider = subprocess`), only for a configured index whose address has a
-user and no password, or whose login is required without a user being named. What it says is shown nowhere.
+Asked only where the settings say so (`keyring-provider = subprocess`), only for a configured index: one whose address
+has a user and no password; one whose login is required (uv) or that refuses an answer (pip 26) where no user is named.
+What it says is shown nowhere.
 """
 
 from __future__ import annotations
 
-import subprocess
 import threading
-from shutil import which
+from typing import TYPE_CHECKING
 
 from stackfix.sources.address import Address
+
+if TYPE_CHECKING:
+    import subprocess
 
 SECONDS = 30.0
 LARGEST = 64 * 1024
@@ -21,6 +24,8 @@ class Keyring:
     """The program, or that there is none."""
 
     def __init__(self, *, like: str = UV, seconds: float = SECONDS) -> None:
+        from shutil import which
+
         self._program, self._like, self._seconds = which("keyring"), like, seconds
 
     def login(self, service: str, address: Address, user: str | None) -> tuple[str, str] | None:
@@ -50,6 +55,8 @@ class Keyring:
 
 def _output(words: list[str], seconds: float) -> str | None:
     """What the program writes to stdout; None where it fails, is too slow, or writes too much. It asks nobody."""
+    import subprocess
+
     late = threading.Event()
     try:
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

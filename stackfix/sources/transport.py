@@ -159,8 +159,13 @@ class Transport:
         if ahead is not None and (ahead.late or not ahead.is_done()):
             deadline = min(deadline, ahead.deadline)
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._persist(url, _parsed(url), wanted, limit, deadline, open_sink,
+            address = _parsed(url)
+            anonymous = self.credentials.header_for(address) is None
+            answer = self._persist(url, address, wanted, limit, deadline, open_sink,
                                    unpack=unpack and not keep_packed)
+            if answer.status in (401, 403) and anonymous and self.credentials.found_after_refusal(address):
+                answer = self._persist(url, address, wanted, limit, deadline, open_sink,
+                                       unpack=unpack and not keep_packed)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             url = _next_hop(url, answer.headers["location"])
