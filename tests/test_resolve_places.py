@@ -220,6 +220,31 @@ def test_a_flash_attn_for_windows_is_left_out_with_a_note() -> None:
     assert f"flash-attn is left out for {WINDOWS}: upstream has no wheel for Windows" in found.notes
 
 
+def test_a_wheel_for_other_platforms_alone_is_told_by_them() -> None:
+    where = index()
+    where.projects["only-linux"] = {"1.0": Release(tags=("cp38-abi3-manylinux_2_17_x86_64", "cp38-abi3-linux_aarch64"))}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("only-linux", torch="==2.3.1", platforms=(MAC,)), where)
+    text = "only-linux 1.0 has no file for Python 3.10 on osx-arm64 (its wheels are for linux-64, linux-aarch64)"
+    assert text in [cause.text for cause in caught.value.causes]
+    assert caught.value.headline == "no stack has --platform osx-arm64 together with --with only-linux"
+
+
+def test_the_driver_on_windows_is_told_beside_linux_alone() -> None:
+    families = tuple(replace(family, windows="527.41") for family in PLACES.driver_families)
+    known = replace(PLACES, driver_families=families)
+    for matrix, word in ((PLACES, "which driver CUDA 12.1 needs on Windows is unknown"),
+                         (known, "on Windows CUDA 12.1 needs driver 527.41 or newer")):
+        request = asked(torch="==2.3.1", cuda="12.1", platforms=("linux-64", WINDOWS))
+        found = decide(request, matrix, index(), FakeReleases(), command=told, torch_wheels=torch_index())
+        assert any(note.startswith(word) for note in found.notes), found.notes
+        assert found.stack.driver_min == "525.60.13"
+        alone = decide(replace(request, platforms=(WINDOWS,)), matrix, index(), FakeReleases(), command=told,
+                       torch_wheels=torch_index())
+        assert not any("on Windows" in note for note in alone.notes)
+        assert alone.stack.driver_min == ("527.41" if matrix is not PLACES else None)
+
+
 def test_a_place_without_a_wheel_of_any_python_is_named_alone() -> None:
     where = index()
     where.projects["torch"]["2.3.1"] = torch("linux-64", "linux-aarch64")

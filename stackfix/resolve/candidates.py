@@ -8,6 +8,7 @@ from itertools import chain
 
 from packaging.version import Version
 
+from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.page_versions import PageVersions
 from stackfix.resolve.pep508 import pins_exactly, wants_prereleases
@@ -179,7 +180,11 @@ class Project:
         return Exclusion(version=str(version), kind="index", reason=reason, source=source, by_python=by_python)
 
     def _offered(self, version: Version) -> str:
-        """` (its wheels are for cp38, cp39)`, as far as wheel names tell."""
+        """` (its wheels are for 3.8, 3.9)`, or for other platforms, as far as wheel names tell."""
+        wheels = [file.filename for file in self._files(version) if file.is_wheel]
+        platforms = {platform_of_wheel(name) for name in wheels}
+        if wheels and not {self._view.target.platform, None} & platforms:
+            return f" (its wheels are for {', '.join(sorted(filter(None, platforms)))})"
         pythons = {file.filename[:-4].split("-")[-3] for file in self._files(version) if file.is_wheel}
         required = {file.requires_python for file in self._files(version) if file.requires_python}
         if pythons and pythons != {"py3"}:

@@ -38,8 +38,11 @@ def _windows_driver(evidence: Evidence, solved: Solved) -> Iterator[str]:
     if systems >= {"Linux", "Windows"}:
         build = next(build for build in builds if PLATFORMS[build.platform].system == "Windows")
         family = query.driver_floor(evidence.matrix, build.cuda, build.platform)
-        floor = f"driver {family.floor} or newer" if family is not None else "a driver that the matrix has no floor for"
-        yield f"on Windows {cuda_words(build.cuda)} needs {floor}: drivers have other numbers there"
+        cuda = cuda_words(build.cuda)
+        if family is not None:
+            yield f"on Windows {cuda} needs driver {family.floor} or newer: drivers have other numbers there"
+        else:
+            yield f"which driver {cuda} needs on Windows is unknown: the matrix has no floor for it"
 
 
 def difference_notes(solved: Solved) -> Iterator[str]:
