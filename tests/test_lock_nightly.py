@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.judges import torch_index
 from tests.judges.lockfile import Entry, read_entries
+from tests.replay.releases import ReleaseServer
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import Row
@@ -402,3 +404,40 @@ def test_a_nightly_of_cuda_13_pins_a_toolkit_and_its_own_triton(lock: Locker, st
     assert "cuda-toolkit" in entries(tmp_path)
     assert re.search(r"the newest release for CUDA 13\.0 in the matrix: cuDNN .*nvJitLink", notes(found))
     assert "2026-04-08 has the same libraries" in notes(found)
+
+
+TORCH = f"torch-2.9.0.dev20250902+cu128-{LINUX}"
+
+
+@pytest.mark.parametrize(("how", "status", "said"), [
+    ({"status": 503}, 3, "of a nightly nothing is known but what the torch index says"),
+    ({"status": 403}, 3, "of a nightly nothing is known but what the torch index says"),
+    ({"metadata": {TORCH: "Metadata-Version: 2.1\nName: torchvision\nVersion: 2.9.0.dev20250902+cu128\n"}}, 3,
+     "is about 'torchvision'"),
+    ({"metadata": {TORCH: "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.0.dev20250903+cu128\n"}}, 3, TORCH),
+    ({"links": "http://127.0.0.1:9/copy"}, 3, "of a nightly nothing is known but what the torch index says"),
+])
+def test_an_index_that_cannot_be_trusted_is_one_error(
+    how: dict[str, Any], status: int, said: str, lock: Locker, store: Store, tmp_path: Path
+) -> None:
+    with NightlyReplica(store, **how) as served:
+        found = lock(OF_SEPTEMBER_2, tmp_path, served.url)
+    assert found.status == status, found.said
+    assert said in found.said
+    assert "Traceback" not in found.said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_login_page_in_its_place_is_an_error(lock: Locker, tmp_path: Path) -> None:
+    with ReleaseServer({}, status=200) as portal:
+        found = lock(OF_SEPTEMBER_2, tmp_path, portal.url)
+    assert found.status == 3, found.said
+    assert "page of torch" in found.said
+
+
+def test_a_night_beside_it_that_cannot_be_read_is_not_told_of(lock: Locker, store: Store, tmp_path: Path) -> None:
+    broken = {TORCH.replace("20250902", "20250903"): "Name: torchvision\nVersion: 1\n"}
+    with NightlyReplica(store, metadata=broken) as served:
+        found = lock(OF_SEPTEMBER_2, tmp_path, served.url)
+    assert found.status == 0, found.said
+    assert "nightlies around torch 2.9.0.dev20250902: 2025-09-01 has the same libraries\n" in f"{notes(found)}\n"

@@ -49,7 +49,8 @@ def given(value: Any) -> bool:
 
 
 LOCK_OPTIONS: tuple[Decorator, ...] = (
-    click.option("--torch", metavar="VERSION", help="`2.3` is the newest 2.3.x; a PEP 440 specifier."),
+    click.option("--torch", metavar="VERSION",
+                 help="`2.3` is the newest 2.3.x; a PEP 440 specifier; `nightly-2025-10-15`."),
     click.option("--cuda", metavar="VERSION", help="`12.1`, `12`, or `cpu`."),
     click.option("--python", "pythons", metavar="X.Y", multiple=True, help="Python minor; may be repeated."),
     click.option("--platform", "platforms", metavar="SUBDIR", multiple=True,

@@ -19,7 +19,8 @@ from stackfix.resolve.torch_family import BesideProject, TorchProject, public
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
 
-DATED = frozenset({"torch", "torchvision", "torchaudio"})
+COMPANIONS = frozenset({"torchvision", "torchaudio"})
+DATED = COMPANIONS | {"torch"}
 # The nightly's own compiler. On the default index the first name is a placeholder that nobody means.
 PYTORCH_TRITON, TRITON = "pytorch-triton", "triton"
 
@@ -55,7 +56,7 @@ class NightlyProject(TorchProject):
 
     def _is_named(self, needs: Sequence[Need]) -> bool:
         """Whether the version is not to be chosen by its night."""
-        return self.name not in DATED or any(pins_exactly(need.specifier) for need in needs)
+        return self.name not in COMPANIONS or any(pins_exactly(need.specifier) for need in needs)
 
     @property
     def nights(self) -> list[Version]:
@@ -135,7 +136,7 @@ def nightly_exclusion(
     candidate: Candidate, metadata: CoreMetadata | SdistNeedsBuild, build: TorchBuild
 ) -> Exclusion | None:
     """Why a companion of a nightly path does not belong to a nightly of torch: metadata tell, else the date."""
-    if candidate.name not in DATED - {"torch"}:
+    if candidate.name not in COMPANIONS:
         return None
     source = f"metadata of {candidate.files[0].filename}"
     lines = () if isinstance(metadata, SdistNeedsBuild) else metadata.requires_dist

@@ -15,7 +15,7 @@ from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.closure import Closure
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate
-from stackfix.resolve.nightly_family import DATED, is_nightly_file
+from stackfix.resolve.nightly_family import COMPANIONS, is_nightly_file
 from stackfix.resolve.nightly_stack import is_nightly, library_pin, nightlies_on, pins_of, python_of
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
 from stackfix.resolve.places import follows_cuda
@@ -32,9 +32,7 @@ Pins = Mapping[str, str]                # by the library's name as people say it
 
 
 def nightly_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
-    """All of them; none for a release."""
-    if not solved.stack.is_nightly:
-        return
+    """All of them, of a stack that is one."""
     torch = f"torch {solved.stack.text}"
     yield (f"{torch} is a nightly: the torch index lists it for some weeks only, and then this lock cannot be decided"
            " or checked again")
@@ -153,7 +151,7 @@ def _is_alike(file: IndexFile, other: IndexFile) -> bool:
 def _by_day_alone(evidence: Evidence, closure: Closure) -> Iterator[str]:
     """Companions whose metadata name no torch: they were taken because they are of the same night."""
     for name, candidate in sorted(closure.chosen.items()):
-        if name in DATED - {TORCH} and is_nightly_file(candidate.files[0]):
+        if name in COMPANIONS and is_nightly_file(candidate.files[0]):
             metadata = evidence.metadata(candidate)
             lines = () if isinstance(metadata, SdistNeedsBuild) else metadata.requires_dist
             if not any(_names_torch(line) for line in lines):
@@ -165,7 +163,7 @@ def _built_for_releases(evidence: Evidence, closure: Closure) -> Iterator[str]:
     found: list[str] = []
     for name, candidate in sorted(closure.chosen.items()):
         file = candidate.files[0]
-        if name in DATED or not file.is_wheel or file.filename.endswith("-any.whl") or is_nightly_file(file):
+        if name == TORCH or not file.is_wheel or file.filename.endswith("-any.whl") or is_nightly_file(file):
             continue
         metadata = evidence.metadata(candidate) if name not in closure.problem.only_requires else None
         if metadata is not None and not isinstance(metadata, SdistNeedsBuild) and any(

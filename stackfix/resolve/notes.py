@@ -16,7 +16,6 @@ from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.flash_notes import cuda_builds, flash_attn_notes, words
 from stackfix.resolve.needs import Candidate, FromRule, FromUser, Need
 from stackfix.resolve.nightly_family import is_nightly_file
-from stackfix.resolve.nightly_notes import nightly_notes
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement
 from stackfix.resolve.place_notes import difference_notes, place_notes
 from stackfix.resolve.problem import Problem
@@ -44,12 +43,19 @@ def notes_of(evidence: Evidence, flash: FlashAttn, solved: Solved) -> tuple[str,
         *_driver_notes(evidence, solved),
         *flash_attn_notes(evidence, flash, solved),
         *torch_index_notes(evidence, solved),
-        *nightly_notes(evidence, solved),
+        *_nightly_notes(evidence, solved),
         *difference_notes(solved),
     ]
     for _, closure in sorted(solved.closures.items(), key=lambda pair: pair[0]):
         notes.extend(_closure_notes(evidence, closure))
     return tuple(dict.fromkeys(notes))
+
+
+def _nightly_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:
+    if solved.stack.is_nightly:
+        from stackfix.resolve.nightly_notes import nightly_notes  # few locks are of one
+
+        yield from nightly_notes(evidence, solved)
 
 
 def _stack_notes(evidence: Evidence, solved: Solved) -> Iterator[str]:

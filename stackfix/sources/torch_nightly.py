@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote, urlsplit
+
 from stackfix.errors import Unreachable
 from stackfix.nightly import FOLDER, nightly_of
 from stackfix.sources.torch_index_page import TorchPage, of_variant
@@ -19,6 +21,12 @@ class NightlyPage(TorchPage):
         if self.name not in DATED:
             return found
         return tuple(text for text in found if nightly_of(text) and of_variant(text, self.path.rpartition("/")[2]))
+
+    def _folder(self, url: str) -> str:
+        folder = super()._folder(url)
+        above = unquote(urlsplit(url).path).rpartition("/")[0]      # of a copy on another host that has another base
+        own = (each for each in (self.path, FOLDER) if above.endswith(f"/{each}"))
+        return folder if self._takes(folder) else next(own, folder)
 
     def _takes(self, folder: str) -> bool:
         return folder in {self.path, FOLDER}
