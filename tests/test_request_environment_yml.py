@@ -15,6 +15,7 @@ from stackfix.request.environment_yml import read_environment_yml
 from stackfix.resolve.records import CondaLine, Requirement
 from stackfix.write.conda_read import read_conda_file
 from tests.cli_world import Say, World
+from tests.replay.wheels import make_wheel
 
 FILE = """\
 name: train
@@ -141,6 +142,44 @@ def test_selectors_hold_lines_to_their_platforms(tmp_path: Path) -> None:
         Requirement(text="triton ; platform_machine == 'x86_64'", origin=where(tmp_path, 3)))
     assert found.conda_lines == (
         CondaLine(text="ffmpeg", origin=where(tmp_path, 4), platform="linux-aarch64"),)
+
+
+def test_selectors_of_windows_and_macos_are_held_by_the_machine(tmp_path: Path) -> None:
+    text = "dependencies:\n  - numpy\n  - idna  # [win]\n  - jinja2  # [osx]\n  - filelock  # [unix]\n"
+    found = read(text, tmp_path, "linux-64", "win-64", "osx-arm64")
+    assert [one.text for one in found.requirements] == [
+        "numpy", "filelock ; platform_machine == 'x86_64' or platform_machine == 'arm64'",
+        "idna ; platform_machine == 'AMD64'", "jinja2 ; platform_machine == 'arm64'"]
+
+
+@pytest.mark.parametrize("order", [("linux-64", "osx-arm64"), ("osx-arm64", "linux-64")])
+@pytest.mark.parametrize("more", ["", "  - cpuonly  # [osx]\n"])
+def test_a_cuda_that_macos_does_not_name_is_that_of_the_others(
+    order: tuple[str, str], more: str, tmp_path: Path
+) -> None:
+    text = f"dependencies:\n  - pytorch=2.3\n  - pytorch-cuda=12.1  # [linux64]\n{more}"
+    found = read(text, tmp_path, *order)
+    assert [one.value for one in found.cudas] == ["12.1"]
+    assert found.conda_lines[0] == CondaLine(
+        text="pytorch-cuda 12.1.*", origin=where(tmp_path, 3), project="torch", cuda=True, platform="linux-64")
+    with pytest.raises(BadInput, match="say another one for linux-aarch64"):
+        read(text, tmp_path, *order, "linux-aarch64")
+
+
+def test_a_file_names_windows_macos_and_the_cpu_of_one_platform(world: World, say: Say) -> None:
+    name = "torch-2.3.1-cp311-none-macosx_11_0_arm64.whl"
+    world.projects["torch"][name] = make_wheel(name, requires=("filelock",))
+    Path("environment.yml").write_text("platforms: [linux-64, osx-arm64]\ndependencies:\n  - pytorch=2.3\n")
+    asked = ("lock", "-r", "environment.yml", "--no-flash-attn", "--python", "3.11", "--format", "requirements")
+    said = say(*asked)
+    assert said.status == 0, said
+    assert said.out.split() == ["requirements-cp311-linux-64.txt", "requirements-cp311-osx-arm64.txt"]
+    Path("environment.yml").write_text("platforms: [linux-64, osx-64]\ndependencies:\n  - pytorch=2.3\n")
+    said = say(*asked)
+    assert said.status == 2
+    assert "platform osx-64: the matrix has no rows for this platform" in said.err
+    said = say(*asked, "--platform", "linux-64-cpu", "--torch-index", "http://127.0.0.1:9")
+    assert said.status == 0, said
 
 
 def test_selectors_without_conda_lock_are_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,12 @@ class EnvironmentInput:
 def merged(each: Mapping[str, EnvironmentInput]) -> EnvironmentInput:
     """What all platforms ask, and what some do, held to them."""
     first = next(iter(each.values()))
+    with_cuda = [one for platform, one in each.items() if has_cuda(platform)]
+    cudas = (with_cuda or [first])[0].cudas
     for platform, one in each.items():
-        for mine, theirs, what in ((one.pythons, first.pythons, "python"), (one.cudas, first.cudas, "CUDA"),
+        # macOS has no CUDA: what it says or leaves out of it is no contradiction
+        own = one.cudas if has_cuda(platform) or not with_cuda else cudas
+        for mine, theirs, what in ((one.pythons, first.pythons, "python"), (own, cudas, "CUDA"),
                                    (one.channels, first.channels, "channels")):
             if mine != theirs:
                 raise BadInput(f"the selectors of {what}", f"say another one for {platform}",
@@ -51,12 +55,17 @@ def merged(each: Mapping[str, EnvironmentInput]) -> EnvironmentInput:
         for line in one.conda_lines:
             lines.setdefault(line, []).append(platform)
     return replace(
-        first,
+        first, cudas=cudas,
         requirements=tuple(held for requirement, where in requirements.items()
                            for held in held_requirements(requirement, where, len(each))),
         conda_lines=tuple(line if len(where) == len(each) else replace(line, platform=platform)
                           for line, where in lines.items() for platform in (where[:1] if len(where) == len(each)
                                                                             else where)))
+
+
+def has_cuda(platform: str) -> bool:
+    """Whether anything is built for CUDA on a platform; one that is not known may have it."""
+    return platform not in PLATFORMS or PLATFORMS[platform].has_cuda
 
 
 def held_requirements(requirement: Requirement, where: list[str], count: int) -> Iterator[Requirement]:
