@@ -166,7 +166,8 @@ def test_cuda_for_the_mac_alone_is_refused() -> None:
 def test_cuda_for_a_place_that_is_the_cpus_by_its_name_is_refused() -> None:
     error = refusal(asked(torch="==2.3.*", cuda="12.1", platforms=(CPU_ON_LINUX,)))
     assert error.headline == "no stack has --cuda 12.1 together with --platform linux-64-cpu"
-    assert "--platform linux-64 in place of linux-64-cpu" in [offer.change for offer in error.nearest]
+    assert [offer.change for offer in error.nearest] == [
+        "--cuda cpu in place of 12.1", "--platform linux-64 in place of linux-64-cpu"]
 
 
 def test_of_several_targets_the_one_without_a_build_is_named_and_can_be_left_out_or_be_the_cpus() -> None:

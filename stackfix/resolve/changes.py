@@ -87,15 +87,16 @@ def _first_minor(text: str) -> str:
 
 def _other_cuda(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
     own = _first_minor(request.torch) if request.torch is not None else None
+    places = tuple(filter(follows_cuda, request.platforms))     # the others are for the CPU whatever is asked
     variants = {
-        b.cuda for b in query.builds(matrix) if b.platform in request.platforms
+        b.cuda for b in query.builds(matrix) if b.platform in places
         and (b.index == query.DEFAULT_INDEX or (own == query.minor_of(b.version) and b.cuda != query.CPU))
     }
     ordered = sorted(variants - {query.CPU}, key=_numbers)
     for cuda in _nearest(ordered, asked.value if asked.value != query.CPU else ordered[-1] if ordered else "12"):
         if not query.cuda_matches(asked.value, cuda):
             yield Change(request=with_cuda(request, cuda), text=_in_place(asked, cuda))
-    if query.CPU in variants and asked.value != query.CPU:
+    if (query.CPU in variants or not places) and asked.value != query.CPU:
         yield Change(request=with_cuda(request, query.CPU), text=_in_place(asked, query.CPU))
 
 
