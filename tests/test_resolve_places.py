@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.decide import decide
+from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.records import Lock, NoConsistentStack, StackRequest, TargetLock
 from tests.resolve_world import (
     MATRIX,
@@ -56,9 +59,10 @@ def index() -> FakeIndex:
 
 def torch_index() -> FakeTorchIndex:
     linux, windows = (torch(each, requires=("filelock",)) for each in ("linux-64", WINDOWS))
+    vision = [replace(each, requires=("torch==2.3.1", "numpy")) for each in (linux, windows)]
     return FakeTorchIndex({
-        "cpu": {"torch": {"2.4.1+cpu": linux, "2.3.1+cpu": linux}},
-        "cu121": {"torch": {"2.3.1+cu121": windows}}, "cu118": {"torch": {
+        "cpu": {"torch": {"2.4.1+cpu": linux, "2.3.1+cpu": linux}, "torchvision": {"0.18.1+cpu": vision[0]}},
+        "cu121": {"torch": {"2.3.1+cu121": windows}, "torchvision": {"0.18.1+cu121": vision[1]}}, "cu118": {"torch": {
             "2.3.1+cu118": Release(requires=("filelock",), tags=(*windows.tags, *linux.tags))}},
     })
 
@@ -259,6 +263,27 @@ def test_a_place_without_a_wheel_of_any_python_is_named_alone() -> None:
         lock(asked(torch="==2.3.1", platforms=("linux-64", MAC), pythons=()), where)
     assert any(cause.text == "torch 2.3.1 has no wheel of one Python on the index for linux-64, osx-arm64"
                for cause in caught.value.causes)
+
+
+EVERY = ("linux-64", CPU_ON_LINUX, "linux-aarch64-cpu", WINDOWS, f"{WINDOWS}-cpu", MAC)
+LINES = ("transformers", "torchvision", "numpy<2 ; sys_platform == 'win32'",
+         "filelock<3.1 ; platform_machine == 'arm64'", "tokenizers==0.19 ; python_version < '3.11'")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(EVERY), min_size=1, max_size=5, unique=True), st.sampled_from(("12.1", "cpu")),
+       st.lists(st.sampled_from(PYTHONS), min_size=1, unique=True), st.lists(st.sampled_from(LINES), unique=True))
+def test_each_target_is_locked_as_it_would_be_alone(
+    places: list[str], cuda: str, pythons: list[str], lines: list[str]
+) -> None:
+    assume(cuda == "cpu" or any(map(follows_cuda, places)))     # else nothing is for that CUDA
+    together = lock(asked(*lines, torch="==2.3.1", cuda=cuda, platforms=tuple(places), pythons=tuple(pythons)))
+    assert len(together.targets) == len(places) * len(pythons)
+    for target in together.targets:
+        place = target.target.place
+        alone = lock(asked(*lines, torch="==2.3.1", cuda=cuda if follows_cuda(place) else None, platforms=(place,),
+                           pythons=(target.target.python,)))
+        assert alone.targets == (target,)
 
 
 def test_targets_share_what_is_read() -> None:
