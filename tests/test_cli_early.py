@@ -622,7 +622,7 @@ def test_every_file_that_a_lock_opens_is_looked_at_when_its_answer_is_given_agai
             for line in path.read_text().split("\n") for part in line.split("\t")]
     assert asked.cache == str(tmp_path / "cache")
     elsewhere = (str(tmp_path / "cache"), "/dev/", "/proc/", str(Path(sys.base_prefix)), os.devnull)
-    code = (".py", ".pyc", ".so", ".rows", "METADATA", ".pth", ".txt")
+    code = (".py", ".pyc", ".so", ".columns", "METADATA", ".pth", ".txt")
     files = {path for path in opened if path.startswith("/") and not path.startswith(elsewhere)
              and not path.endswith(code) and Path(path).is_file()}
     assert files - set(kept) <= {path for path in files if "site-packages" in path}
