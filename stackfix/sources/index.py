@@ -22,6 +22,7 @@ from stackfix.sources.errors import (
     NotAllowedOffline,
     NotFromIndex,
     RequestFailed,
+    TooLarge,
     TooManyProjects,
 )
 from stackfix.sources.metadata import MetadataSource
@@ -70,7 +71,7 @@ class PackageIndex:
         self._pages: dict[str, Task[Page]] = {}
         self._metadata: dict[tuple[str, str], Task[CoreMetadata]] = {}
         self._keeping: list[Task[None]] = []
-        self._done = 0
+        self._done = self._held = 0
         self._answers: dict[str, dict[str, Answered]] = {}      # project -> address -> what was answered
         self._wanted: set[str] = set()
         self._on_page: Callable[[Page], None] | None = None
@@ -309,6 +310,7 @@ class PackageIndex:
                 if answer.status != OK:
                     raise refused(answer, url)
             packed = None if content is answer.body else answer.body
+            self._make_room(url, len(packed) if packed is not None else len(content) * (1 if content.isascii() else 4))
             kind = answer.headers.get("content-type", "")
             page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
         if not holds_secret(content):
@@ -317,6 +319,13 @@ class PackageIndex:
         etag = etag_of(answer.headers)
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page
+
+    def _make_room(self, url: str, size: int) -> None:
+        """Counts what a page takes for as long as the run lasts. Raises TooLarge."""
+        with self._lock:
+            self._held += size
+            if self._held > self._limits.pages:
+                raise TooLarge(url, f"with it the pages of this run would take more than {self._limits.pages} bytes")
 
     def _tell(self, more: int) -> None:
         if self._progress is None:

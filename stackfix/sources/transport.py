@@ -10,6 +10,7 @@ where they were received, and a thread costs 60 microseconds once; asyncio impor
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urljoin
@@ -43,6 +44,7 @@ from stackfix.sources.wire import (
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (TOO_MANY, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
+_LARGE = 8 * 1024 * 1024            # of an answer; of what is larger one at a time is taken into memory
 _GZIP = ("gzip", "x-gzip")
 
 
@@ -56,6 +58,7 @@ class Limits:
     page: int = 64 * 1024 * 1024
     metadata: int = 16 * 1024 * 1024
     projects: int = 3000            # pages of one run: each may ask for one more, for ever
+    pages: int = 512 * 1024 * 1024  # of all pages of one run, as they are held
     dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
     connections: int = 50           # per server, at once
     tls_connections: int = 12       # the same, where each costs a handshake
@@ -94,6 +97,7 @@ class Transport:
     def __init__(self, settings: IndexSettings, limits: Limits = LIMITS, *, retries: int | None = None) -> None:
         self._settings, self._limits = settings, limits
         self._retries = settings.retries if retries is None else retries
+        self._large = threading.Lock()
         self._dialer = Dialer(settings, min(limits.connect, settings.timeout))
         self._pool = Pool(self._dialer, plain=limits.connections, tls=limits.tls_connections)
         self.credentials = Credentials(settings)
@@ -216,7 +220,7 @@ class Transport:
                 digest = hashlib.sha256() if "Range" not in headers else None
                 pieces = body_pieces(head, limit)
                 pieces = pieces if digest is None else _hashed(pieces, digest.update)
-                body = _collect(pieces, head, limit, open_sink, packed=unpack)
+                body = _collect(pieces, head, limit, open_sink, self._large, packed=unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
@@ -286,7 +290,8 @@ def _head_of(ahead: Ahead, stream: Stream) -> Head:
     return read_head(stream) if ahead.head is None else ahead.head
 
 
-def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, *, packed: bool) -> bytes:
+def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, turn: threading.Lock, *,
+             packed: bool) -> bytes:
     """The body, unpacked when it was packed for the way; only what we asked for is undone."""
     pieces = bounded(pieces, limit)
     coding = _coding(head)
@@ -295,11 +300,24 @@ def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSin
     elif coding not in ("", "identity") and packed:
         raise WireFault(f"the answer has the content coding {coding[:40]!r}")
     if open_sink is None or head.status != OK:
-        return b"".join(pieces)
+        return _joined(pieces, turn)
     sink = open_sink()
     for piece in pieces:
         sink(piece)
     return b""
+
+
+def _joined(pieces: Iterator[bytes], turn: threading.Lock) -> bytes:
+    """All pieces; fifty servers that each send as much as they may do not fill the memory together."""
+    taken: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        taken.append(piece)
+        size += len(piece)
+        if size > _LARGE:
+            with turn:
+                taken.extend(pieces)
+    return b"".join(taken)
 
 
 def _coding(head: Head) -> str:

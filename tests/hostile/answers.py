@@ -99,6 +99,17 @@ def unasked(stage: Stage) -> None:
     stage.says(PAGE, answer)
 
 
+def trailing(stage: Stage) -> Iterable[bytes]:
+    """Chunks in pieces, with a trailer, on a connection that stays open: all of it is as it should be."""
+    content = sound(stage)
+    yield HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+    for start in range(0, len(content), 50):
+        piece = content[start:start + 50]
+        yield f"{len(piece):x};x=y\r\n".encode() + piece
+        yield b"\r\n"
+    yield from (b"0\r", b"\n", b"X-Checksum: 5\r\n", b"\r\n")
+
+
 def old(stage: Stage) -> None:
     stage.says(PAGE, lambda _: [b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + sound(stage), RESET])
 
@@ -172,6 +183,8 @@ ANSWERS = (
              absent=("idna-9.9",)),
     Scenario(name="an ETag of control characters", does=fresh_forever, comes=Locked(), runs=2),
     Scenario(name="304 without an ETag", does=unasked, comes=Refused(says=("304",)), runs=2),
+    Scenario(name="chunks with a trailer", does=lambda stage: stage.says(PAGE, lambda _: trailing(stage)),
+             comes=Locked()),
     Scenario(name="HTTP/1.0 to its end", does=lambda stage: stage.says(PAGE, lambda _: closed(stage)), comes=Locked()),
     Scenario(name="HTTP/1.0 broken off", does=old, comes=Refused()),
 )

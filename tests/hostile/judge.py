@@ -26,10 +26,11 @@ def play(scenario: Scenario, folder: Path, warm: Warm) -> None:
         words = ["lock", *stage.asked, "--index-url", stage.index_url, "--cache-dir", str(folder / "cache"),
                  *(word for form in ("requirements", "pylock") for word in ("--format", form)), "-o", str(out),
                  *stage.words]
-        environ = {**PATIENT, "HOME": str(home), **stage.environ}
+        patient = PATIENT if scenario.hurry == 1 else {**PATIENT, "PIP_DEFAULT_TIMEOUT": "3000"}
+        environ = {**patient, "HOME": str(home), **stage.environ}
         for number in range(scenario.runs):
             ended = warm.run(words, cwd=home, environ=environ, notes=notes, hurry=scenario.hurry,
-                             projects=scenario.projects)
+                             limits=scenario.limits)
             if number < scenario.runs - 1:
                 assert not ended.killed
                 for path in out.iterdir():

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 
 from tests.judges.command import clean_environment
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 PATIENCE = 60.0             # seconds after which a command hangs: what ends at all ends in a tenth of that
 
 
@@ -45,12 +46,12 @@ class Warm:
         self._process.communicate()
 
     def run(self, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str], notes: Path,
-            hurry: float = 1, projects: int | None = None) -> Ended:
+            hurry: float = 1, limits: Mapping[str, int] = NO_LIMITS) -> Ended:
         """One command line of stackfix. What it says is kept in the folder `notes`."""
         out, err = notes / "stdout", notes / "stderr"
         asked = {"words": list(words), "cwd": str(cwd), "out": str(out), "err": str(err), "hurry": hurry,
                  "environ": {**clean_environment(), **environ}, "patience": PATIENCE,
-                 "projects": projects}
+                 "limits": dict(limits)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked) + "\n")

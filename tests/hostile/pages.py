@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.hostile.records import Locked, Refused, Scenario
 from tests.hostile.stage import NEWER, PAGE, WHEEL, Stage, json_page
-from tests.sources_servers import ok
+from tests.sources_servers import Reply, ok, path_of
 
 A, B = "a" * 64, "b" * 64
 EVIL = "evil.invalid"
@@ -81,9 +81,24 @@ def large_form(stage: Stage) -> None:
     stage.says(PAGE, ok(b'{"files": [' + b"[]," * 20_000_000 + b"[]]}"))
 
 
+def all_large(stage: Stage) -> None:
+    """Every page is sound, and has 20 MB of blanks in it."""
+    sound = stage.world.reply
+
+    def reply(head: str) -> Reply:
+        answer = sound(head)
+        if not path_of(head).startswith("/simple/") or b"404" in answer[:20]:
+            return answer
+        page = json.loads(answer.partition(b"\r\n\r\n")[2])
+        one, *_ = page["files"]
+        doubled = json.dumps({**page, "files": [one, *page["files"]]}).encode()
+        return ok(doubled.replace(b"}, {", b"}," + b" " * 20_000_000 + b"{", 1))
+    stage.otherwise = reply
+
+
 def versions(stage: Stage) -> None:
-    """A hundred thousand versions beside the sound one, none of which is a version."""
-    rows = [{"filename": f"demo-{number}..x-py3-none-any.whl", "url": "x"} for number in range(100_000)]
+    """Ninety thousand versions beside the sound one, none of which is a version."""
+    rows = [{"filename": f"demo-{number}..x-py3-none-any.whl", "url": "x"} for number in range(90_000)]
     stage.lists(stage.entry(), *rows)
 
 
@@ -140,7 +155,9 @@ PAGES = (
     Scenario(name="an entry of 60 MB", does=large_entry, comes=Refused(), peak=LARGE),
     Scenario(name="60 MB beside the files", does=large_frame, comes=Refused(), peak=LARGE),
     Scenario(name="60 MB in another form", does=large_form, comes=Refused(), peak=LARGE),
-    Scenario(name="a hundred thousand versions that are none", does=versions, comes=Locked()),
+    Scenario(name="20 MB on every page", does=all_large, limits={"pages": 64 << 20}, peak=600 << 20,
+             comes=Refused(says=("pages of this run",))),
+    Scenario(name="ninety thousand versions that are none", does=versions, comes=Locked()),
     entry("no address", "address", url=None), entry("an address that is a number", "address", url=3),
     entry("a file's own disk", "address", url="file:///etc/passwd"),
     entry("an address that is a script", "address", url=f"javascript:/{WHEEL}"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from tests.hostile.measured import Ended
 from tests.hostile.stage import Stage
@@ -37,6 +37,6 @@ class Scenario:
     absent: tuple[str, ...] = ()            # what may stand in no lockfile
     peak: int = 250 * MEGABYTE              # the most memory
     hurry: float = 1                        # how many times faster the client's patience ends
-    projects: int | None = None             # how many a lock may read, where that is to be few
+    limits: Mapping[str, int] = field(default_factory=dict)   # what a lock may read in all, where it is little
     runs: int = 1                           # the last one is judged
     also: Callable[[Stage, Ended], None] | None = None

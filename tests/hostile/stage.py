@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ NEWER = "demo-2.0-py3-none-any.whl"
 PAGE = "/simple/demo/"
 FILE = f"/files/demo/{WHEEL}"
 METADATA = f"{FILE}.metadata"
+QUIET = 1.0         # seconds without a request, after which all has come that comes
 RESET = b"\0reset\0"            # a piece that is not sent: the connection is broken there
 Says = Callable[[str], Reply]   # request head -> answer
 
@@ -65,6 +67,7 @@ class Stage:
         self.secrets: list[str] = []        # what may be written and said nowhere
         self.login = ""                     # of the default index
         self.others: list[Loopback] = []    # which are to learn nothing
+        self.opened: list[Loopback] = []
         self.over = threading.Event()
         self._open = ExitStack()
 
@@ -88,7 +91,13 @@ class Stage:
 
     def open(self, reply: Says, **how: Any) -> Loopback:
         """Another server, until the scenario ends."""
-        return self._open.enter_context(Loopback(reply, **how))
+        server = self._open.enter_context(Loopback(reply, **how))
+        self.opened.append(server)
+        return server
+
+    def asked_for(self) -> int:
+        """Requests so far, to whatever server."""
+        return sum(len(server.heads) for server in self.opened)
 
     def reply(self, head: str) -> Reply:
         path = path_of(head)
@@ -142,9 +151,17 @@ def endless(head: bytes, piece: bytes, most: int = 2 << 30) -> Iterable[bytes]:
 
 
 def dripping(stage: Stage, head: bytes, piece: bytes = b" ", pause: float = 0.02) -> Iterable[bytes]:
-    """A head, then a few bytes at a time for as long as somebody waits."""
+    """A head, then a few bytes at a time for as long as somebody waits.
+
+    Once nobody asks for anything else, time runs faster for a client that is in a hurry.
+    """
     yield head
+    asked, since = -1, 0.0
     while not stage.over.wait(pause):
+        if asked != stage.asked_for():
+            asked, since = stage.asked_for(), time.monotonic()
+        elif time.monotonic() - since > QUIET:
+            (stage.notes / "stderr.hasten").touch()
         yield piece
 
 

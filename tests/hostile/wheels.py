@@ -199,7 +199,7 @@ WHEELS = (
     needs("a torch in other letters", "TORCH<2", comes=Refused(status=1, says=("torch", "demo"))),
     needs("another cuDNN", "NVIDIA.cuDNN_cu12==9.9.9", comes=Refused(status=1, says=("cudnn", "demo"))),
     needs("what is nowhere", "no-such-project", comes=Refused(status=1, says=("no-such-project", "demo"))),
-    Scenario(name="needs: one more for ever", does=chained, projects=60,
+    Scenario(name="needs: one more for ever", does=chained, limits={"projects": 60},
              comes=Refused(says=("chain-", "60 projects"))),
     Scenario(name="needs: a knot", does=tangled, comes=Refused(status=1, says=("rounds",))),
     Scenario(name="wheel: 2 GB without ranges", does=vast, comes=Refused(says=("demo", "too many"))),
