@@ -3,9 +3,9 @@
 Why not httpx: on HTTP/1.1 it takes three times as long for the pages of a lock, in wall and in processor time
 (benchmarks/client.py; its pool is pure Python and is walked on every request), and 150 ms to import.
 
-Why threads and not asyncio: the solver is synchronous and blocks on one answer while others arrive; asyncio imports 20 ms
-longer and would need a thread. What is known to be needed is sent by one thread for all (sender.py), since each thread
-that reads waits for its turn at the interpreter again and again.
+Why threads and not asyncio: the solver is synchronous and blocks on one answer while others arrive; asyncio imports
+20 ms longer and would need a thread. What is known to be needed is sent by one thread for all (sender.py), since each
+thread that reads waits for its turn at the interpreter again and again.
 """
 
 from __future__ import annotations
