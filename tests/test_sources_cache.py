@@ -152,3 +152,12 @@ def test_a_reader_never_sees_a_half_written_entry(tmp_path: Path) -> None:
     page = cache.page(URL)
     assert page is not None
     assert page.content == b"page"
+
+
+def test_what_was_kept_since_the_folder_was_listed_is_found(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    assert cache.record("metadata-v1", "one") is None
+    assert not cache.has_record("metadata-v1", "one")
+    cache.keep_record("metadata-v1", "one", {"a": "b"})
+    assert cache.record("metadata-v1", "one") == {"a": "b"}
+    assert Cache(tmp_path / "cache").has_record("metadata-v1", "one")

@@ -75,3 +75,23 @@ def test_no_more_threads_than_allowed_and_none_without_work() -> None:
         time.sleep(0.01)
     assert len({task.result() for task in tasks}) <= 4
     workers.close(RuntimeError())
+
+
+def test_tasks_go_by_rank() -> None:
+    workers, begun, go_on, order = Workers(1, "test"), threading.Event(), threading.Event(), list[int]()
+
+    def first() -> None:
+        begun.set()
+        assert go_on.wait(20)
+
+    workers.submit(Task(first))
+    assert begun.wait(20)
+    tasks = [(rank, Task(lambda rank=rank: order.append(rank))) for rank in (2, 1, 0, 2, 0)]    # type: ignore[misc]
+    for rank, task in tasks:
+        workers.submit(task, rank)
+    go_on.set()
+    deadline = time.monotonic() + 20
+    while not all(task.ready for _, task in tasks) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    workers.close(RuntimeError("closed"))
+    assert order == [0, 0, 1, 2, 2]
