@@ -32,6 +32,9 @@ _ALL = (
 )
 PLATFORMS = {each.subdir: each for each in _ALL}
 LINUX = tuple(each.subdir for each in _ALL if each.system == "Linux")
+LINUX_MACHINES = {subdir: PLATFORMS[subdir].machine for subdir in LINUX}
+LINUX_SUBDIRS = {machine: subdir for subdir, machine in LINUX_MACHINES.items()}
+CHECKED_MACHINES = {**LINUX_MACHINES, "linux-ppc64le": "ppc64le"}    # nothing is locked for the last
 
 
 def split_place(place: str) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from stackfix.abi.nvidia_versions import Key, version_key
 from stackfix.abi.records import JudgedWheel, Nearest, TorchRange
 from stackfix.matrix.records import Companion, FlashAttnWheel, TorchBuild
+from stackfix.platforms import LINUX_MACHINES
 
 SYMBOLS, DECLARED, FILE_NAME = "symbols", "declared", "file name"
 BASES = (SYMBOLS, FILE_NAME, DECLARED)      # the surest first
 FLASH, DEFAULT = "flash-attn", "default"
-PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def has_string(range_: TorchRange, build: TorchBuild, minor: str) -> bool:
 def by_symbols(wheels: Iterable[JudgedWheel], torch: TorchThere) -> Iterator[Nearest]:
     """Releases of which a wheel that was read can load with the torch, and whose metadata do not exclude it."""
     for each in wheels:
-        if not each.file.removesuffix(".whl").endswith(("any", PLATFORMS.get(torch.platform, "x86_64"))):
+        if not each.file.removesuffix(".whl").endswith(("any", LINUX_MACHINES.get(torch.platform, "x86_64"))):
             continue
         string = None in {each.string_abi, torch.string_abi} or each.string_abi == torch.string_abi
         cuda = torch.cuda is None or not each.cuda or torch.cuda in each.cuda

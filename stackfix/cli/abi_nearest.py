@@ -14,13 +14,13 @@ from stackfix.abi.torch_required import torch_required
 from stackfix.diagnose.install_lines import install_line_in
 from stackfix.diagnose.nearest_release import Known, flash_line, is_locked_with, nearest_release
 from stackfix.diagnose.releases import admits
+from stackfix.platforms import LINUX_SUBDIRS
 
 if TYPE_CHECKING:
     from stackfix.inspect.compiled_installed import Installation
     from stackfix.matrix.records import Matrix, TorchBuild
 
 OF_TORCH = frozenset({"torch", "C++ ABI", "CUDA", "cuDNN"})
-PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 
 
 def suggestions_for(facts: AbiFacts, host: Host, axes: Sequence[Axis], books: Books,
@@ -110,7 +110,7 @@ def install_line(installation: Installation, requirement: str) -> str:
 def platform_of(facts: AbiFacts, host: Host) -> str:
     """The platform that wheels must be for."""
     machine = host.machine or next(iter(facts.machine), None)
-    return PLATFORMS.get(machine or "", "linux-64")
+    return LINUX_SUBDIRS.get(machine or "", "linux-64")
 
 
 __all__ = ["suggestions_for"]

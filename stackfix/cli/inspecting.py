@@ -26,6 +26,7 @@ from stackfix.inspect.machine_system import read_architecture
 from stackfix.inspect.places import Root, open_root
 from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, LoaderMachine, Refused, UnreadableElf
 from stackfix.matrix.libraries import load_libraries
+from stackfix.platforms import CHECKED_MACHINES
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 PATIENCE = 1.0          # seconds, after which it is said that nvidia-smi is waited for
 HWCAPS = "glibc-hwcaps/"
 HOOK = "/_stackfix_preload_"    # what a repair's .pth file is called: few environments have one
-PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
 Result = TypeVar("Result")
 
 
@@ -138,7 +138,7 @@ def release_of(machine: Machine) -> tuple[int, int] | None:
 def architecture_of(environment: Environment, files: DiskFiles) -> str:
     """What the environment's Python was built for, where the machine itself does not tell; else the running one."""
     python = environment.python
-    platform = PLATFORMS.get(python.platform or "") if python else None
+    platform = CHECKED_MACHINES.get(python.platform or "") if python else None
     found = files.at(python.executable_reaches) if python and python.executable_reaches and not platform else None
     if isinstance(found, FileAt) and not isinstance(found.elf, UnreadableElf):
         return found.elf.machine

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +17,7 @@ from stackfix.diagnose.situation import View
 from stackfix.errors import AnswerIsNo, BadInput
 from stackfix.plan.install_choice import Wanted
 from stackfix.plan.records import InstallWheel, Plan
+from stackfix.platforms import LINUX_MACHINES, LINUX_SUBDIRS
 from stackfix.sync.changes import version_in
 from stackfix.sync.fits import marker_holds
 from stackfix.sync.lockfile import read_steps
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 TORCH = "torch"
 READ = "a requirements.txt with hashes or a pylock.toml"
-MACHINES = MappingProxyType({"linux-64": "x86_64", "linux-aarch64": "aarch64"})
 
 
 class OtherTorch(AnswerIsNo):
@@ -150,12 +149,12 @@ def interpreter_of(view: View) -> Interpreter:
     python, system = view.environment.python, os.uname()
     if python is None:
         raise BadInput(view.environment.prefix, "has no Python that a lock could be for", "name another with --prefix")
-    platform = python.platform or {machine: each for each, machine in MACHINES.items()}.get(system.machine)
+    platform = python.platform or LINUX_SUBDIRS.get(system.machine)
     full = python.version or f"{python.minor}.0"
     name = {"cpython": "CPython", "pypy": "PyPy"}.get(python.implementation, python.implementation)
     markers = {
         "implementation_name": python.implementation, "implementation_version": full, "os_name": "posix",
-        "platform_machine": MACHINES.get(platform or "", system.machine), "platform_release": system.release,
+        "platform_machine": LINUX_MACHINES.get(platform or "", system.machine), "platform_release": system.release,
         "platform_system": "Linux", "platform_version": system.version, "python_full_version": full,
         "platform_python_implementation": name, "python_version": python.minor, "sys_platform": "linux"}
     return Interpreter(

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import CondaPackage, Distribution
 from stackfix.inspect.records import ElfObject, FileAt
+from stackfix.platforms import LINUX_SUBDIRS
 
 CPU = "cpu"
 MOST_DIGITS = 18                 # int() refuses what is much longer
-PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 # "cu121", "cuda12.1" and "cuda121" alike: the last digit is the minor
 VARIANT = re.compile(r"(?:^|[._+-])cu(?:da)?_?(\d{1,2})\.?(\d)(?!\d)")
 RUNTIME = re.compile(r"(?:nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit)\s*(?:\[[^\]]*\])?\s*\(?\s*==\s*(\d+)\.(\d+)")
@@ -128,4 +128,4 @@ def numbers(version: str) -> tuple[int, ...]:
 def platform_of(view: View) -> str | None:
     """The platform whose wheels are installed: "linux-64"."""
     python = view.environment.python
-    return (python.platform if python else None) or PLATFORMS.get(view.situation.loader.machine.machine)
+    return (python.platform if python else None) or LINUX_SUBDIRS.get(view.situation.loader.machine.machine)

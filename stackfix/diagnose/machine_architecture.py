@@ -15,10 +15,10 @@ from stackfix.diagnose.records import MissingLibrary, Tried
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution, Owner
 from stackfix.inspect.records import ElfObject, FileAt
+from stackfix.platforms import CHECKED_MACHINES
 
 FOREIGN = ("machine ", "wrong ELF class")
 LINUX = re.compile(r"(?:linux|manylinux\w*?|musllinux_\d+_\d+)_(x86_64|i\d86|aarch64|armv\dl|ppc64le|s390x|riscv64)$")
-PYTHON = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
 PLATFORM = re.compile(r"-(x86_64|i\d86|aarch64|powerpc64le|s390x|riscv64)-linux-")   # cpython-311-aarch64-linux-gnu
 MOST_FILES = 8
 
@@ -95,7 +95,7 @@ def architecture(view: View) -> str | None:
     if view.start.objects:
         return view.start.objects[0].elf.machine
     python = view.environment.python
-    return PYTHON.get(python.platform or "") if python else view.machine.architecture
+    return CHECKED_MACHINES.get(python.platform or "") if python else view.machine.architecture
 
 
 def foreign_tags(distribution: Distribution, wanted: str) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from stackfix.diagnose.requirements_lines import Line, cut, parse_line, surely_m
 from stackfix.diagnose.situation import View
 from stackfix.inspect.environment_records import Distribution
 from stackfix.inspect.machine_records import Undecided
+from stackfix.platforms import CHECKED_MACHINES
 
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "ppc64le"}
 IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
 
 
@@ -109,7 +109,7 @@ class Judge:
         implementation = python.implementation if python else "cpython"
         return {
             "os_name": "posix", "sys_platform": "linux", "platform_system": "Linux",
-            "platform_machine": MACHINES.get((python.platform if python else None) or "", machine),
+            "platform_machine": CHECKED_MACHINES.get((python.platform if python else None) or "", machine),
             "platform_release": self.view.machine.kernel or "", "platform_version": "",
             "python_version": minor, "python_full_version": full,
             "implementation_name": implementation, "implementation_version": full,

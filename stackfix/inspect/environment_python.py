@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from stackfix.inspect.environment_find import Found, parent, python_folders
 from stackfix.inspect.environment_records import CondaPackage, Note, Python, Venv
 from stackfix.inspect.places import Root, why_unreached
+from stackfix.platforms import LINUX_SUBDIRS
 
 MINOR = re.compile(r"(python|pypy)(3(?:\.\d{1,2})?)(t?)")
 FULL = re.compile(r"\b(3\.\d{1,2}\.\d{1,3}(?:(?:a|b|rc)\d+)?)")
 PATCH_LEVEL = re.compile(r'^\s*#\s*define\s+PY_VERSION\s+"(3\.\d{1,2}\.\d{1,3}[\w]*)\+?"', re.MULTILINE)
 BUILD_FACTS = re.compile(r"_sysconfigdata_t?_linux_(x86_64|aarch64|\w+?)-linux-\w+\.py")
-PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 
 
 def read_venv(root: Root, prefix: str) -> tuple[Venv, dict[str, str]] | None:
@@ -117,5 +117,5 @@ def read_platform(root: Root, library: str | None, packages: Sequence[CondaPacka
     """Platform from the name of the standard library's own build facts, else from conda's subdir."""
     for entry in root.find_entries(library) if library else ():
         if match := BUILD_FACTS.fullmatch(entry.name):
-            return PLATFORMS.get(match[1], f"other-linux-{match[1]}")
+            return LINUX_SUBDIRS.get(match[1], f"other-linux-{match[1]}")
     return next((each.subdir for each in packages if each.name == "python" and each.subdir), None)

@@ -15,14 +15,13 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from stackfix.errors import StackfixError, Unreachable
-from stackfix.platforms import LINUX, PLATFORMS
+from stackfix.platforms import LINUX_SUBDIRS, PLATFORMS
 
 LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600
 
 ABOUT_ONE_FILE = frozenset({"bad-metadata", "hash-mismatch", "too-large"})  # the index itself answers
 
-_MACHINES = {PLATFORMS[each].wheel: each for each in LINUX}
-_MANYLINUX = re.compile(rf"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_({'|'.join(_MACHINES)})")
+_MANYLINUX = re.compile(rf"(manylinux1|manylinux2010|manylinux2014|manylinux_(\d+)_(\d+))_({'|'.join(LINUX_SUBDIRS)})")
 _MACOS = re.compile(r"macosx_(\d+)_(\d+)_(?:arm64|universal2)")
 _CPYTHON = re.compile(r"cp3(\d+)")
 
@@ -113,7 +112,7 @@ def platforms_of(filename: str) -> frozenset[str]:
 def _platform_of(tag: str) -> str | None:
     manylinux = _MANYLINUX.fullmatch(tag)
     if manylinux:
-        return _MACHINES[manylinux[4]]
+        return LINUX_SUBDIRS[manylinux[4]]
     return "osx-arm64" if _MACOS.fullmatch(tag) else {"win_amd64": "win-64", "any": "any"}.get(tag)
 
 

@@ -14,10 +14,10 @@ from functools import cache
 
 from stackfix.inspect.records import ElfObject, Offer, SymbolNames, Symbols, SymbolUse, UndefinedSymbol
 from stackfix.matrix.proof_records import AssumedLibrary, ProofTable
+from stackfix.platforms import LINUX_MACHINES
 from stackfix.prove.tree import Layout, Placed
 
 FOLDER = "/lib64"
-MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 PYTHON_OFFERS = ("Py*", "_Py*")
 C_VERSION = "GLIBC"
 LINKED = ("libpthread.so.0", "libdl.so.2", "libutil.so.1", "libm.so.6", "libc.so.6")     # by Python itself
@@ -125,9 +125,9 @@ def base_of(table: ProofTable, *, platform: str, glibc: str) -> Base:
     for version in known[-1].versions if known else ():
         prefix, _, number = version.rpartition("_")
         newest[prefix] = numbers(number)
-    return Base(machine=MACHINES[platform], glibc=glibc, newest=newest,
+    return Base(machine=LINUX_MACHINES[platform], glibc=glibc, newest=newest,
                 libraries={soname: each for each in table.libraries for soname in each.sonames
-                           if not is_loader_of_another(soname, MACHINES[platform])})
+                           if not is_loader_of_another(soname, LINUX_MACHINES[platform])})
 
 
 def is_loader_of_another(soname: str, machine: str) -> bool:

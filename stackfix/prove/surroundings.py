@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from stackfix.matrix.proof_records import Surroundings
 from stackfix.matrix.records import ToolkitComponent
+from stackfix.platforms import LINUX_MACHINES
 from stackfix.prove.base import numbers
 from stackfix.prove.records import PlannedWheel, TableSource, WheelTables
 from stackfix.prove.simulate import Met
@@ -15,7 +16,6 @@ from stackfix.prove.tree import Placed, placed
 
 TOOLKIT = "toolkit"
 OLDER, NEWER, MAJOR_BEFORE = "older minor", "newer minor", "older major"
-ARCHITECTURES = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,5 +143,5 @@ def locked_name(project: str, locked: Locked) -> str | None:
 
 def for_platform(wheels: Iterable[PlannedWheel], platform: str) -> Iterator[PlannedWheel]:
     """Those for one processor."""
-    end = f"{ARCHITECTURES.get(platform, platform)}.whl"
+    end = f"{LINUX_MACHINES.get(platform, platform)}.whl"
     return (each for each in wheels if each.file.endswith(end))

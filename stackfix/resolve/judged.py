@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from stackfix.abi.records import Books, JudgedWheel
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
+from stackfix.platforms import LINUX_MACHINES
 from stackfix.quick import dataclass
 from stackfix.resolve.limits import SYMBOLS
 from stackfix.resolve.needs import Exclusion
@@ -18,7 +19,6 @@ from stackfix.resolve.pep508 import normalise, parse_version
 from stackfix.resolve.spans import versions_text
 from stackfix.sources.records import IndexFile
 
-PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 STRING_ABI = {"old": False, "new": True}        # TorchBuild.cxx11_abi of a wheel's std::string
 
 
@@ -68,7 +68,7 @@ def untold(books: Books, wheel: JudgedWheel, build: TorchBuild) -> str:
 
 def machine_for(build: TorchBuild) -> str:
     """`x86_64` or `aarch64`, as wheels spell it; the platform itself where it is no Linux."""
-    return PLATFORMS.get(build.platform, build.platform)
+    return LINUX_MACHINES.get(build.platform, build.platform)
 
 
 def machine_of(filename: str) -> str:
