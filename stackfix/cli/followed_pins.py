@@ -14,16 +14,17 @@ from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
 from stackfix.platforms import CPU, split_place
 from stackfix.quick import dataclass
+from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import StackRequest, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import FAMILY, falls_back
 from stackfix.sources.address import shown, without_credentials
 from stackfix.sources.records import IndexPin, Route
-from stackfix.sources.routes import routes_of
+from stackfix.sources.routes import TORCH_PATH, cuda_of_path, routes_of
 
 PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))     # that the solver may choose from
-_PATH = re.compile(r"(?P<base>.+?)(?P<nightly>/nightly)?/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu)")
+_PATH = re.compile(rf"(?P<base>.+?)(?P<nightly>/nightly)?/(?P<path>{TORCH_PATH})")
 FREE = "set UV_NO_SOURCES_PACKAGE={} to leave its source out"
 
 
@@ -39,8 +40,7 @@ class TorchPath:
     @property
     def cuda(self) -> str:
         """`12.8` of cu128; `cpu`, and names of other kinds of device, as they are."""
-        digits = self.path.removeprefix("cu")
-        return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else self.path
+        return cuda_of_path(self.path)
 
 
 def with_pins(followed: Followed, directory: Path | None) -> Followed:
@@ -123,7 +123,7 @@ def targets_of(stack: StackRequest) -> list[Target]:
 def with_torch(followed: Followed, found: list[TorchPath], official: str) -> Followed:
     """The request with the build of torch that its pins mean, where no option says another."""
     stack = followed.stack
-    named = {place: paths for place in stack.platforms if split_place(place) == (place, "") and place != "osx-arm64"
+    named = {place: paths for place in filter(follows_cuda, stack.platforms)
              if (paths := paths_for(place, found, stack))}
     cudas = {place: sorted({path.cuda for path in paths}) for place, paths in named.items()}
     meant = sorted({cuda for each in cudas.values() for cuda in each})

@@ -8,14 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.errors import BadInput
+from stackfix.platforms import CPU
+from stackfix.sources.routes import TORCH_PATH, cuda_of_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stackfix.sources.records import IndexSettings
 
-ADDRESS = re.compile(r"(?P<base>.+?)(?P<nightly>/nightly)?(?:/(?P<path>cpu|cu\d{2,4}|rocm[\d.]+|xpu))?/*")
-LIKELY = re.compile(r"/(?:whl(?:/[^/]+)?|cpu|cu\d{2,4}|rocm[\d.]+|xpu)/*\Z")
+ADDRESS = re.compile(rf"(?P<base>.+?)(?P<nightly>/nightly)?(?:/(?P<path>{TORCH_PATH}))?/*")
+LIKELY = re.compile(rf"/(?:whl(?:/[^/]+)?|{TORCH_PATH})/*\Z")
 
 
 def without_torch_index(
@@ -55,7 +57,5 @@ def taken(values: tuple[str, ...], places: Iterable[int]) -> tuple[str, ...]:
 
 def asks_for(path: str | None) -> str:
     """`; --cuda 12.6 asks for its builds` of cu126; nothing for other devices, which no stack is made for."""
-    digits = (path or "").removeprefix("cu")
-    if path != "cpu" and not digits.isdigit():
-        return ""
-    return f"; --cuda {path if path == 'cpu' else f'{digits[:-1]}.{digits[-1]}'} asks for its builds"
+    cuda = cuda_of_path(path or "")
+    return f"; --cuda {cuda} asks for its builds" if cuda == CPU or cuda[:1].isdigit() else ""

@@ -19,7 +19,7 @@ from stackfix.errors import BadInput, Unreachable
 from stackfix.sources.address import parse_address, shown
 from stackfix.sources.pip_settings import PipSettings, read_pip_settings
 from stackfix.sources.records import IndexSettings
-from stackfix.sources.routes import has_own_rules, is_pinnable, routes_of
+from stackfix.sources.routes import check_pin, has_own_rules, routes_of
 from stackfix.sources.settings_files import read_netrc, read_proxies, read_text
 from stackfix.sources.uv_settings import UvSettings, read_uv_settings
 
@@ -43,7 +43,8 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
     ignored = [*uv.ignored, *pip.ignored]
     indexes = _distinct([*_extras(extra_index_urls, uv, pip, ignored),
                          *_default(index_url, uv, pip, ignored, default_index or pip_default_index)])
-    pins = tuple(pin for pin in uv.pins if pin.url is None or is_pinnable(pin))
+    for pin in uv.pins:
+        check_pin(pin)
     netrc, fault = read_netrc(environ, home)
     return IndexSettings(
         indexes=tuple(url for _, url in indexes), origin=tuple(origin for origin, _ in indexes),
@@ -53,8 +54,8 @@ def read_settings(  # noqa: PLR0913 - the options, and the machine they meet
         timeout=uv.timeout or pip.timeout or _TIMEOUT,
         retries=uv.retries if uv.retries is not None else pip.retries if pip.retries is not None else _RETRIES,
         netrc=netrc, release_token=environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or None,
-        client_cert=environ.get("SSL_CLIENT_CERT") or pip.client_cert, pins=pins,
-        routes=routes_of(tuple(pin for pin in pins if not has_own_rules(pin))), policies=uv.policies,
+        client_cert=environ.get("SSL_CLIENT_CERT") or pip.client_cert, pins=uv.pins,
+        routes=routes_of(tuple(pin for pin in uv.pins if not has_own_rules(pin))), policies=uv.policies,
         keyring="uv" if uv.keyring else "pip" if pip.keyring and uv.keyring is None else None,
         uploaded_before=(*uv.limits, *pip.limits), constraints=uv.constraints, notes=uv.notes)
 

@@ -10,6 +10,7 @@ from stackfix.errors import BadInput
 from stackfix.sources.records import IndexPin
 from stackfix.sources.uv_entries import UvIndex, entries_of
 from stackfix.sources.uv_project import Level, table_of
+from stackfix.sources.uv_values import project_name
 
 _ELSEWHERE = ("git", "url", "path", "workspace")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -32,7 +33,7 @@ def pins_of(owners: Sequence[Level], named: Iterable[UvIndex], environ: Mapping[
         for name, value in table_of(level.table.get("sources"), level.origin, "sources").items():
             if _NAME.fullmatch(name) is None:
                 raise BadInput(level.origin, f"sources names {name[:80]!r}, which is no project's name")
-            project = re.sub(r"[-_.]+", "-", name).lower()
+            project = project_name(name)
             if project not in without:
                 own[project] = tuple(_pins(project, value, known, level.origin))
         pins = {**own, **pins}
