@@ -8,6 +8,7 @@ from stackfix.quick import dataclass
 
 FOLDER = "nightly"              # of the torch index: nightly/cu128, and above its paths what all of them share
 WORD = "nightly"
+DATED = frozenset({"torch", "torchvision", "torchaudio"})      # built anew each night: their versions have a date
 _VERSION = re.compile(r"(?P<release>\d+(?:\.\d+)*)\.dev(?P<date>\d{8})(?:\+(?P<path>[a-z0-9.]+))?")
 _DATED = re.compile(r"nightly-(\d{4})-?(\d{2})-?(\d{2})")
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

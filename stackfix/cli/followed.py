@@ -86,11 +86,11 @@ def with_dates(followed: Followed, common: CommonOptions) -> Followed:
 
 def with_settings_notes(lock: Lock, followed: Followed) -> Lock:
     """The lock with notes on its settings, and on what came from another index than the default one."""
-    notes = (*followed.notes, *index_notes(lock, followed.settings))
+    notes = (*followed.notes, *origin_notes(lock, followed.settings))
     return replace(lock, notes=tuple(dict.fromkeys((*lock.notes, *notes)))) if notes else lock
 
 
-def index_notes(lock: Lock, settings: IndexSettings) -> list[str]:
+def origin_notes(lock: Lock, settings: IndexSettings) -> list[str]:
     """A line for each other index that packages were taken from; those of the torch index have notes of their own."""
     if not settings.routes and len(settings.indexes) < 2:
         return []

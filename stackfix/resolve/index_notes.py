@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from stackfix.resolve.nightly_ask import LIBRARIES
 from stackfix.resolve.records import TargetLock
 
 KNOWN = frozenset({"torch", "torchvision", "torchaudio", "triton", "xformers", "flash-attn"})
-LIBRARIES = ("nvidia-", "cuda-")
 
 
 def index_notes(targets: Collection[TargetLock], *, default: str, pinned: Collection[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from packaging.version import Version
 
 from stackfix.matrix.records import TorchBuild
-from stackfix.nightly import is_nightly_path, nightly_of
+from stackfix.nightly import DATED, is_nightly_path, nightly_of
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, pins_exactly
@@ -19,8 +19,7 @@ from stackfix.resolve.torch_family import BesideProject, TorchProject, public
 from stackfix.sources.errors import SdistNeedsBuild
 from stackfix.sources.records import CoreMetadata, IndexFile
 
-COMPANIONS = frozenset({"torchvision", "torchaudio"})
-DATED = COMPANIONS | {"torch"}
+COMPANIONS = DATED - {"torch"}
 # The nightly's own compiler. On the default index the first name is a placeholder that nobody means.
 PYTORCH_TRITON, TRITON = "pytorch-triton", "triton"
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from urllib.parse import unquote, urlsplit
 
 from stackfix.errors import Unreachable
-from stackfix.nightly import FOLDER, nightly_of
+from stackfix.nightly import DATED, FOLDER, nightly_of
 from stackfix.sources.torch_index_page import TorchPage, of_variant
-
-# Built anew each night, for the path's own CUDA. Anything else on these pages has no date in its version.
-DATED = frozenset({"torch", "torchvision", "torchaudio"})
 
 
 class NightlyPage(TorchPage):
