@@ -12,6 +12,7 @@ from stackfix.sources.cache import Cache, holds_secret, is_ours
 from stackfix.sources.errors import RequestFailed
 from stackfix.sources.transport import Transport
 from tests.cli_world import ASKED, Say, World
+from tests.replay.wheels import make_wheel
 from tests.sources_servers import RawServer, page_json, settings_for, status
 
 URL = "https://index.invalid/simple/demo/"
@@ -89,6 +90,26 @@ def test_a_forged_page_in_an_open_folder_is_in_no_lock(world: World, say: Say, t
     (tmp_path / "out" / "requirements.txt").unlink()
     assert say(*LOCK).status == 0
     assert "idna==3.7" in (tmp_path / "out" / "requirements.txt").read_text()
+
+
+def test_offline_a_private_name_is_not_taken_from_the_default_index(world: World, say: Say, tmp_path: Path) -> None:
+    """Its page on the private index is not kept (no-store), that of the default index is, from an earlier lock."""
+    name = "internal-{}-py3-none-any.whl"
+    world.projects["internal"] = {name.format("9.0"): make_wheel(name.format("9.0"))}
+    private = World(projects={"internal": {name.format("1.0"): make_wheel(name.format("1.0"))}})
+    ask = (*LOCK, "--with", "internal")
+    assert say(*ask).status == 0
+    with RawServer(lambda head: private.reply(head).replace(b"\r\n\r\n", b"\r\nCache-Control: no-store\r\n\r\n", 1)
+                   ) as server:
+        private.url = f"{server.url}/simple"
+        assert say(*ask, "--extra-index-url", private.url, "--offline", "--upgrade").status == 3
+        assert say(*ask, "--extra-index-url", private.url, "--upgrade").status == 0
+        locked = (tmp_path / "out" / "requirements.txt").read_text()
+        assert "internal==1.0" in locked
+        said = say(*ask, "--extra-index-url", private.url, "--offline", "--upgrade")
+    assert said.status == 3
+    assert f"on {private.url}" in said.err
+    assert (tmp_path / "out" / "requirements.txt").read_text() == locked
 
 
 @pytest.mark.parametrize("text", [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from stackfix.sources.errors import (
 )
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.page import Page
-from stackfix.sources.records import CoreMetadata, IndexFile
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexPolicy
 from tests.replay.faults import Fault
 from tests.replay.index import ABSENT, ADVERTISED, UNADVERTISED
 from tests.replay.server import ReplayServer
@@ -170,6 +171,81 @@ def test_offline_uses_what_is_there_and_names_what_is_not(tmp_path: Path, open_i
         offline.page("base")
     with pytest.raises(NotAllowedOffline, match=r"metadata of demo-2\.0-py3-none-any\.whl"):
         offline.metadata(offline.page("demo").files("2.0")[0])
+
+
+def test_offline_what_an_earlier_index_was_never_asked_for_is_not_taken_from_the_next(
+    tmp_path: Path, open_index: Open
+) -> None:
+    """The private index may have it: another's project of that name would be pinned."""
+    with loopback(tmp_path) as private, loopback(tmp_path) as public:
+        with open_index(public.url) as index:
+            index.page("demo")
+        offline = open_index(private.url, public.url, offline=True)
+        with pytest.raises(NotAllowedOffline, match=f"index page of demo on {private.url}: not in the cache"):
+            offline.page("demo")
+
+
+@pytest.mark.parametrize("code", [404, 410, 403])
+def test_offline_an_index_that_had_not_got_it_is_passed_over(code: int, tmp_path: Path, open_index: Open) -> None:
+    with loopback(tmp_path, faults=(Fault(path="/simple/*", status=code),)) as first, loopback(tmp_path) as second:
+        policies = (IndexPolicy(base=first.url, origin="x", passed_over=(403,)),)
+        with open_index(first.url, second.url, policies=policies) as index:
+            index.page("demo")
+        with open_index(first.url, second.url, policies=policies, offline=True) as offline:
+            assert offline.page("demo").files("1.0")[0].index == second.url
+            assert [answer.status for answer in offline.answers()] == [code, 200]
+            assert all(Path(answer.entry or "").is_file() for answer in offline.answers())
+        if code == 403:         # as the settings are now, it would not be passed over
+            with pytest.raises(NotAllowedOffline, match=f"of demo on {first.url}"):
+                open_index(first.url, second.url, offline=True).page("demo")
+
+
+@pytest.mark.parametrize("then", [
+    ok(page_json("demo"), headers=("Cache-Control: no-store",)), status("404 Not Found", "Cache-Control: no-store"),
+    ok(page_json("demo", {"filename": WHEEL, "url": f"{WHEEL}?X-Amz-Signature=1", "hashes": {}})),
+], ids=["page", "none", "signed"])
+def test_offline_that_an_index_had_it_not_holds_no_longer_than_it_says(
+    then: bytes, tmp_path: Path, open_index: Open
+) -> None:
+    """Later it has the project, and what it says then is not kept."""
+    with RawServer(lambda _: status("404 Not Found")) as first, loopback(tmp_path) as second:
+        with open_index(first.url, second.url) as index:
+            index.page("demo")
+        first.reply = lambda _: then
+        with open_index(first.url, second.url) as index:
+            index.page("demo")
+        with pytest.raises(NotAllowedOffline, match=f"of demo on {first.url}"):
+            open_index(first.url, second.url, offline=True).page("demo")
+
+
+def test_a_project_that_came_or_went_is_kept_as_it_is_now(tmp_path: Path, open_index: Open) -> None:
+    there = ok(page_json("demo", {"filename": WHEEL, "url": WHEEL, "hashes": {}}))
+    with RawServer(lambda _: there) as server:
+        for answer in (there, status("404 Not Found"), there):
+            server.reply = lambda _, answer=answer: answer      # type: ignore[misc]
+            with open_index(server.url) as index, suppress(NoSuchProject):
+                index.page("demo")
+            with open_index(server.url, offline=True) as offline:
+                if answer == there:
+                    assert offline.page("demo").version_strings() == ("1.0",)
+                else:
+                    with pytest.raises(NoSuchProject):
+                        offline.page("demo")
+
+
+def test_what_signs_the_address_that_a_page_leads_to_is_kept_nowhere(tmp_path: Path, open_index: Open) -> None:
+    """Indexes in front of an object store redirect each page to a signed address of it."""
+    page = ok(page_json("demo", {"filename": WHEEL, "url": f"../../files/{WHEEL}", "hashes": {}}))
+    with RawServer(lambda _: page) as store, RawServer(
+            lambda _: status("302 Found", f"Location: {store.url}/a/b/c?X-Amz-Signature=S3cr3t")) as server:
+        with open_index(server.url) as index:
+            online = index.page("demo").files("1.0")
+            assert [answer.final for answer in index.answers()] == [f"{store.url}/a/b/c"]
+        files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+        assert files
+        assert not [path for path in files if b"S3cr3t" in path.read_bytes()]
+        assert online[0].url == f"{store.url}/files/{WHEEL}"
+        assert open_index(server.url, offline=True).page("demo").files("1.0") == online
 
 
 def test_the_cache_serves_another_run_only_with_sound_entries(tmp_path: Path, open_index: Open) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from stackfix.cli.early import Answer
 from stackfix.errors import StackfixError, Unreachable
 from stackfix.quick import dataclass
-from stackfix.sources.address import without_credentials
+from stackfix.sources.address import base_of, without_credentials
 from stackfix.sources.cache import Cache, KeptPage, usable_until
 from stackfix.sources.records import IndexSettings
 from stackfix.sources.settings import read_settings
@@ -136,7 +136,7 @@ def same(row: Row, transport: Transport, cache: Cache) -> Response | None:
         return answer if answer.status in NOT_THERE and row.status in NOT_THERE else None
     if answer.status == NOT_MODIFIED and row.etag:
         return answer
-    if answer.status != OK or answer.url != row.final or answer.headers.get("content-type", "") != row.kind:
+    if answer.status != OK or base_of(answer.url) != row.final or answer.headers.get("content-type", "") != row.kind:
         return None
     if answer.packed == row.packed:
         return answer

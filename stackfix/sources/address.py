@@ -81,6 +81,13 @@ def without_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
 
+def base_of(url: str) -> str:
+    """The address that links of a page are relative to: without credentials, fragment, and query (it may sign)."""
+    if _PLAIN.fullmatch(url):
+        return url
+    return urlunsplit(urlsplit(without_credentials(url))._replace(query=""))
+
+
 def shown(url: str) -> str:
     """`url` fit for a message: no user, password, query (it may hold a signature) or fragment; never raises."""
     try:

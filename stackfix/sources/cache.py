@@ -5,7 +5,8 @@ Entries are written beside and moved into place; a damaged one is dropped and co
 content holds a credential.
 
     metadata-v1/   what a file's metadata says, for ever, by the file's sha256 and by what vouches for it
-    pages-v1/      index pages as they came, with the time until which the server lets us use them unasked
+    pages-v1/      index pages as they came, with the time until which the server lets us use them unasked, and which
+                   projects an index has not got
     hashes-v1/     sha256 of release assets that were downloaded whole
     tables-v1/     what a proof asks of a wheel's shared objects, by the wheel's sha256 (stackfix.tables)
 """
@@ -23,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stackfix.quick import dataclass
-from stackfix.sources.address import without_credentials
+from stackfix.sources.address import base_of, without_credentials
 from stackfix.sources.wire import OverLimit, WireFault, gunzipped
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: no link of theirs is written through
@@ -51,7 +52,7 @@ class KeptPage:
     content: bytes
     stored: bytes                   # the content as it is kept: as the server sent it, compressed or not
     content_type: str
-    url: str                        # after redirects: links are relative to it
+    url: str                        # after redirects, without its query: links are relative to it
     etag: str | None
     fresh: bool
     until: float                    # seconds since the epoch; 0 where it has to be asked for
@@ -88,8 +89,14 @@ class Cache:
         """Whether there is an entry for the page, of whatever age or state."""
         return _name(url) in self._names("pages-v1")
 
+    def absence(self, url: str) -> int | None:
+        """The status by which the index said last that it has no such project; None where that is not known."""
+        entry = self._read("pages-v1", _name(url))
+        found = None if entry is None else entry.about.get("absent")
+        return found if isinstance(found, int) else None
+
     def page_entry(self, url: str) -> str:
-        """The file that holds the kept page of `url`, if one does."""
+        """The file that holds the kept page of `url`, or that there is none, if one does."""
         return str(self._path("pages-v1", _name(url)))
 
     def keep_page(self, url: str, *, final: str, headers: Mapping[str, str], content: bytes, packed: str | None = None,
@@ -98,11 +105,11 @@ class Cache:
 
         `packed`: sha256 of the content as it was sent. `gzipped`: it is given so.
         """
-        orders = directives(headers.get("cache-control", ""))
-        if "no-store" in orders:
+        if "no-store" in directives(headers.get("cache-control", "")):
+            self.drop_page(url)     # what was kept before, that there is none above all, is no answer any more
             return
         now = time.time() if now is None else now
-        about = {"url": without_credentials(final), "content_type": headers.get("content-type", ""), "stored": now,
+        about = {"url": base_of(final), "content_type": headers.get("content-type", ""), "stored": now,
                  "etag": etag_of(headers), "until": usable_until(headers, now), "packed": packed,
                  "gzipped": gzipped}
         self._write("pages-v1", _name(url), about, content)
@@ -113,6 +120,17 @@ class Cache:
                        gzipped=page.stored is not page.content,
                        headers={"content-type": page.content_type, **({"etag": page.etag} if page.etag else {}),
                                 **{key: headers[key] for key in ("etag", "cache-control", "age") if key in headers}})
+
+    def keep_absence(self, url: str, status: int, headers: Mapping[str, str]) -> None:
+        """Keep for --offline that an index has no such project: else it could not be told from one never asked for."""
+        if "no-store" in directives(headers.get("cache-control", "")):
+            self.drop_page(url)
+        else:
+            self._write("pages-v1", _name(url), {"absent": status}, b"")
+
+    def drop_page(self, url: str) -> None:
+        """Let go what is kept of `url`."""
+        self._remove(self._path("pages-v1", _name(url)))
 
     def record(self, kind: str, key: str) -> dict[str, object] | None:
         """A small record, such as a file's metadata."""

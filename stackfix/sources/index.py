@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from stackfix.sources.address import without_credentials
+from stackfix.sources.address import base_of, shown, without_credentials
 from stackfix.sources.cache import Cache, KeptPage, etag_of, holds_secret, usable_until
 from stackfix.sources.errors import (
     Closed,
@@ -251,32 +251,48 @@ class PackageIndex:
                 if self._on_page is not None:
                     self._call_watcher(partial(self._on_page, page))
                 return page
-        if self._offline:
-            raise NotAllowedOffline(f"index page of {name}")
         raise NoSuchProject(name, tuple(base for _, base in indexes), why=why)
 
     def _page_unless_passed_over(self, name: str, url: str, base: str) -> Page | None:
         """The page on one index; None also for a status by which this index says so, as its settings have it."""
-        codes = self._passed_over.get(base)
-        if codes is None:
-            return self._page_on(name, url, base)
+        codes = self._passed_over.get(base, ())
+        if self._offline:
+            return self._kept_page(name, url, base, (*NOT_THERE, *codes))
         try:
             return self._page_on(name, url, base)
         except RequestFailed as fault:
             if fault.status not in codes:
                 raise
-            self._note(name, url, fault.status or 0, 0.0)
+            self._absent(name, url, fault.status or 0, {})
             return None
+
+    def _kept_page(self, name: str, url: str, base: str, absent: tuple[int, ...]) -> Page | None:
+        """The page as it is kept, None where the index said by one of these statuses that there is none.
+
+        What an index was never asked for is on no other: the first that has a name wins, and this one may have it.
+        """
+        kept = self.cache.page(url)
+        if kept is not None:
+            self._note(name, url, OK, kept.until, kept.etag, kept.packed, kept.url, kept.content_type)
+            return _parse_kept(kept, name, base)
+        status = self.cache.absence(url)
+        if status in absent:
+            self._note(name, url, status, 0.0)
+            return None
+        of_several = len(self._routes.get(name, (self._indexes, None))[0]) > 1
+        raise NotAllowedOffline(f"index page of {name}{f' on {shown(base)}' if of_several else ''}")
+
+    def _absent(self, name: str, url: str, status: int, headers: Mapping[str, str]) -> None:
+        """Remembers that one index has no such project, in this run and for --offline."""
+        self._keep(partial(self.cache.keep_absence, url, status, headers))
+        self._note(name, url, status, 0.0)
 
     def _page_on(self, name: str, url: str, base: str) -> Page | None:
         """The page of `name` on one index, None where that index has no such project."""
         kept = self.cache.page(url)
-        if kept is not None and (self._offline or (kept.fresh and not self._refresh)):
+        if kept is not None and kept.fresh and not self._refresh:
             self._note(name, url, OK, kept.until, kept.etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
-        if self._offline:
-            self._note(name, url, NOT_THERE[0], 0.0)
-            return None
         headers = {"Accept": ACCEPT}
         if kept is not None and kept.etag is not None:
             headers["If-None-Match"] = kept.etag
@@ -288,7 +304,7 @@ class PackageIndex:
             self._note(name, url, OK, usable_until(answer.headers, now), etag, kept.packed, kept.url, kept.content_type)
             return _parse_kept(kept, name, base)
         if answer.status in NOT_THERE:
-            self._note(name, url, answer.status, 0.0)
+            self._absent(name, url, answer.status, answer.headers)
             return None
         return self._accept(answer, name, url, base, now)
 
@@ -297,7 +313,8 @@ class PackageIndex:
         """Remembers what was answered for `url`."""
         self._answers.setdefault(name, {})[url] = Answered(
             url=without_credentials(url), status=status, until=until, etag=etag, packed=packed, accept=ACCEPT,
-            entry=self.cache.page_entry(url) if status == OK else None, final=final, kind=kind)
+            entry=self.cache.page_entry(url) if status == OK or self._offline else None,
+            final=None if final is None else base_of(final), kind=kind)
 
     def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
@@ -313,7 +330,9 @@ class PackageIndex:
             self._make_room(url, len(packed) if packed is not None else len(content) * (1 if content.isascii() else 4))
             kind = answer.headers.get("content-type", "")
             page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
-        if not holds_secret(content):
+        if holds_secret(content):
+            self._keep(partial(self.cache.drop_page, url))
+        else:
             self._keep(partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
                                packed=answer.packed, now=now, gzipped=packed is not None))
         etag = etag_of(answer.headers)

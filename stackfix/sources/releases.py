@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
-from stackfix.sources.address import parse_address, resolve_link, shown, without_credentials
+from stackfix.sources.address import base_of, parse_address, resolve_link, shown, without_credentials
 from stackfix.sources.cache import Cache, etag_of, usable_until
 from stackfix.sources.errors import BadPage, BadRelease, NoIndexPage, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
@@ -172,7 +172,7 @@ class WebReleases:
         self._said[url] = Answered(
             url=without_credentials(url), status=answer.status, until=usable_until(answer.headers, time.time()),
             etag=etag_of(answer.headers), packed=answer.packed, accept=accept,
-            final=answer.url, kind=answer.headers.get("content-type", ""))
+            final=base_of(answer.url), kind=answer.headers.get("content-type", ""))
         return answer
 
     def _listing(self, versions: tuple[str, ...]) -> dict[str, tuple[ReleaseAsset, ...]] | None:
