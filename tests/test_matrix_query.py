@@ -189,7 +189,8 @@ def test_driver_supports(driver: str, cuda: str, supported: bool | None) -> None
 def test_windows_has_floors_of_its_own() -> None:
     assert query.driver_supports(MATRIX, "526.98", "12.8") is True
     assert query.driver_supports(MATRIX, "526.98", "12.8", "win-64") is False
-    assert query.driver_supports(MATRIX, "591.0", "13.0", "win-64") is None
+    for driver, runs in (("525.60.13", False), ("579.99", False), ("580.88", True), ("591.0", True)):
+        assert query.driver_supports(MATRIX, driver, "13.0", "win-64") is runs      # the branch alone is known
     floor = query.driver_floor(MATRIX, "11.8", "win-64")
     assert floor is not None
     assert floor.floor == "452.39"

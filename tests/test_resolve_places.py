@@ -250,6 +250,41 @@ def test_the_driver_on_windows_is_told_beside_linux_alone() -> None:
         assert alone.stack.driver_min == ("527.41" if matrix is not PLACES else None)
 
 
+FLOORS = tuple(replace(each, windows={12: "527.41", 11: "452.39"}.get(each.cuda_major))
+               for each in PLACES.driver_families)
+
+
+def refused(request: StackRequest, matrix: Matrix) -> NoConsistentStack:
+    with pytest.raises(NoConsistentStack) as caught:
+        decide(request, matrix, index(), FakeReleases(), command=told, torch_wheels=torch_index())
+    return caught.value
+
+
+@pytest.mark.parametrize("places", [(WINDOWS,), ("linux-64", WINDOWS)])
+def test_a_driver_that_is_too_old_for_a_cuda_on_windows_is_told_by_its_floor_there(places: tuple[str, ...]) -> None:
+    request = asked(torch="==2.3.1", cuda="12.1", platforms=places, driver="525.60.13")
+    error = refused(request, replace(PLACES, driver_families=FLOORS))
+    assert error.headline == "no stack has --cuda 12.1, --platform win-64 together with --driver 525.60.13"
+    assert any("needs driver 527.41 or newer on Windows" in cause.text for cause in error.causes)
+    assert "--driver 527.41 in place of 525.60.13" in [offer.change for offer in error.nearest]
+
+
+def test_a_cuda_that_the_driver_is_known_to_run_is_offered_before_one_of_which_nobody_knows() -> None:
+    unknown = replace(PLACES, driver_families=tuple(replace(each, windows=None) if each.cuda_major == 12 else each
+                                                    for each in FLOORS))
+    offers = [offer.change for offer in refused(asked(driver="525.60.13", platforms=(WINDOWS,)), unknown).nearest]
+    assert offers[0].startswith("--cuda 11.8 added")
+    assert any(offer.startswith("--cuda 12.1 added") for offer in offers)
+    none = refused(asked(driver="525.60.13", platforms=(WINDOWS,)), replace(PLACES, driver_families=FLOORS)).nearest
+    assert not any("12.1" in offer.change for offer in none)
+
+
+def test_another_machines_lock_is_no_offer_for_the_only_place() -> None:
+    error = refusal(asked("torchvision", torch="==2.4.1", cuda="12.1", platforms=(MAC,)))
+    assert error.nearest
+    assert not any("without --platform" in offer.change for offer in error.nearest)
+
+
 def test_a_place_without_a_wheel_of_any_python_is_named_alone() -> None:
     where = index()
     where.projects["torch"]["2.3.1"] = torch("linux-64", "linux-aarch64")

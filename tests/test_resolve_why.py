@@ -51,7 +51,8 @@ def test_the_combination_of_the_documentation() -> None:
     ({"torch": "2.8", "platform": "win-64", "cuda": "12.1"}, False),
     ({"torch": "2.8", "platform": "win-64", "cuda": "12.8", "driver": "526.98"}, False),
     ({"torch": "2.8", "platform": "win-64", "cuda": "12.8", "driver": "528.33"}, True),
-    ({"torch": "2.10", "platform": "win-64", "cuda": "13.0", "driver": "528.33"}, None),        # nobody states a floor
+    ({"torch": "2.10", "platform": "win-64", "cuda": "13.0", "driver": "528.33"}, False),
+    ({"torch": "2.10", "platform": "win-64", "cuda": "13.0", "driver": "580.88"}, True),
     ({"torch": "2.8", "platform": "osx-arm64", "python": "3.13"}, True),
     ({"torch": "2.8", "platform": "osx-arm64", "cuda": "12.8"}, False),
     ({"torch": "2.8", "platform": "win-64", "torchvision": "0.23.0"}, True),

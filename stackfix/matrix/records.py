@@ -115,7 +115,7 @@ class DriverFamily:
 
     cuda_major: int
     floor: str                      # "525.60.13", of Linux
-    windows: str | None = None      # "527.41"; None where nobody states it
+    windows: str | None = None      # "527.41", or a branch ("580"); None where nobody states it
     source: str
     confidence: str
 

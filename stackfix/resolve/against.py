@@ -30,6 +30,7 @@ class Reason:
     source: str
     rows: tuple[object, ...] = ()
     chain: tuple[Cause, ...] = ()   # what is told in place of `says`, where it takes more than a sentence
+    usual: bool = False             # it is about the build that there is where no CUDA is asked for
 
 
 def expected_stack(evidence: Evidence, question: Question) -> Stack | None:
@@ -114,7 +115,8 @@ def _cuda_reasons(evidence: Evidence, question: Question, place: str, build: Tor
         wants_gpu = (*question.ask("driver"), *question.ask("gpu-arch"))
         if build.cuda == query.CPU and wants_gpu:
             asks = (*wants_gpu[:1], *question.platform_ask(place))
-            yield Reason(kind="matrix", asks=asks, says=_cpu_only(place, build), source=build.source, rows=(build,))
+            yield Reason(kind="matrix", asks=asks, says=_cpu_only(place, build), source=build.source, rows=(build,),
+                         usual=True)
         return
     if query.cuda_matches(asked, build.cuda):
         return

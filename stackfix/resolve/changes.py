@@ -10,7 +10,7 @@ from stackfix.matrix.records import Matrix
 from stackfix.platforms import CPU, split_place
 from stackfix.quick import dataclass
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
-from stackfix.resolve.places import follows_cuda
+from stackfix.resolve.places import follows_cuda, has_cuda
 from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without
 from stackfix.resolve.records import Asked, Requirement, StackRequest
 
@@ -39,7 +39,8 @@ def changes_of(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[
         yield Change(request=request.with_(flash_attn=None), text="", settle="flash-attn")
         left_out = request.with_(flash_attn=None, no_flash_attn=True)
         yield Change(request=left_out, text="--no-flash-attn in place of --flash-attn")
-    if asked.kind not in {"flash-attn", "torch", "cuda", "no-driver"}:
+    alone = asked.kind == "platform" and request.platforms == (asked.value,)     # another machine's lock is no answer
+    if asked.kind not in {"flash-attn", "torch", "cuda", "no-driver"} and not alone:
         yield Change(request=without(request, asked), text=f"without {option(asked)}")
 
 
@@ -124,8 +125,18 @@ def _other_place(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterato
                 for place in request.platforms if follows_cuda(place)]
         common = set.intersection(*held) if held else set()
         usual = {build.cuda for build in rows if build.index == query.DEFAULT_INDEX}
-        for cuda in sorted(common - {query.CPU}, key=lambda each: (each in usual, _numbers(each)), reverse=True):
+        runs = {cuda: _runs_where_asked(matrix, request, cuda) for cuda in common - {query.CPU}}
+        order = sorted(runs, key=lambda each: (runs[each] is not None, each in usual, _numbers(each)), reverse=True)
+        for cuda in (each for each in order if runs[each] is not False):
             yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: builds on the torch index")
+
+
+def _runs_where_asked(matrix: Matrix, request: StackRequest, cuda: str) -> bool | None:
+    """Whether the driver that was asked for runs this CUDA on each place that may have one; None: cannot tell."""
+    driver = request.driver
+    told = {query.driver_supports(matrix, driver, cuda, split_place(place)[0])
+            for place in request.platforms if driver is not None and follows_cuda(place) and has_cuda(place)}
+    return False if False in told else None if None in told else True
 
 
 def _variants_that_run(matrix: Matrix, request: StackRequest) -> Iterator[Change]:
@@ -138,20 +149,21 @@ def _variants_that_run(matrix: Matrix, request: StackRequest) -> Iterator[Change
         if build.index != query.DEFAULT_INDEX and build.cuda != query.CPU and build.platform in request.platforms
         and query.minor_of(build.version) == minor
         and all(query.gpu_runs(build.gpu_archs, gpu) for gpu in request.gpu_archs)
-        and (request.driver is None or query.driver_supports(
-            matrix, request.driver, build.cuda, build.platform) is not False)
     }
-    for cuda in sorted(fitting, key=_numbers, reverse=True):
+    runs = {cuda: _runs_where_asked(matrix, request, cuda) for cuda in fitting}
+    order = sorted(fitting, key=lambda each: (runs[each] is not None, _numbers(each)), reverse=True)
+    for cuda in (each for each in order if runs[each] is not False):
         yield Change(request=with_cuda(request, cuda), text=f"--cuda {cuda} added: a build on the torch index")
 
 
 def _other_driver(matrix: Matrix, request: StackRequest, asked: Asked) -> Iterator[Change]:
-    windows = {split_place(place)[0] for place in request.platforms} == {"win-64"}
-    known = sorted(matrix.driver_families, key=lambda family: family.cuda_major)
-    floors = [floor for each in known if (floor := each.windows if windows else each.floor) is not None]
+    platforms = {split_place(place)[0] for place in request.platforms if has_cuda(place)}
+    windows = platforms == {"win-64"}
+    floors = {family.floor for each in matrix.driver_families for platform in platforms or {"linux-64"}
+              if (family := query.driver_floor(matrix, f"{each.cuda_major}.0", platform)) is not None}
     newer = [
         Change(request=request.with_(driver=floor), text=_in_place(asked, floor))
-        for floor in floors if _numbers(floor) > _numbers(asked.value)
+        for floor in sorted(floors, key=_numbers) if _numbers(floor) > _numbers(asked.value)
     ]
     compat = request.with_(cuda_compat=True)
     yield from newer[:1]

@@ -115,9 +115,14 @@ def _fewest_asks(trials: Trials, failure: Failure) -> tuple[Failure, list[Asked]
         fewer = [one for one in asks if one != asked]
         request = _only(failure.question.request, fewer)
         found = trials.solve(without(request, asked) if asked.kind == "no-flash-attn" else request)
-        if isinstance(found, Failure):
+        if isinstance(found, Failure) and not (asked.kind == "cuda" and _is_of_usual_builds(found)):
             least, asks = found, fewer
     return least, asks
+
+
+def _is_of_usual_builds(failure: Failure) -> bool:
+    """Whether it is about builds that are taken only where no CUDA is asked for: that is no part of one that is."""
+    return any(reason.usual for refusal in failure.refusals for reason in refusal.reasons)
 
 
 def _as_asked(trials: Trials, failure: Failure, least: Failure, asks: list[Asked]) -> Failure:

@@ -135,9 +135,14 @@ def _nearest_misses(failure: Failure, ordered: list[Asked]) -> list[Refusal]:
     for asked in ordered:
         if asked.kind in {"layout", "channel", "conda-line"}:
             continue                    # what the other side lacks is the reason, and no torch comes nearer to it
-        meeting = [refusal for refusal in left if not any(r.asks == (asked,) for r in refusal.reasons)]
+        meeting = [refusal for refusal in left if not any(_is_about(reason, asked) for reason in refusal.reasons)]
         left = meeting or left
     return left
+
+
+def _is_about(reason: Reason, asked: Asked) -> bool:
+    """Whether this one thing is what is not met, be it on some place alone."""
+    return reason.asks == (asked,) or tuple(each for each in reason.asks if each.kind != "platform") == (asked,)
 
 
 def _groups(refusals: list[Refusal]) -> list[list[Refusal]]:
