@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import variant_locks
 from tests.cli_world import CONDARC, Say, World, settle, speaker
 from tests.judges.pages import Pages
 from tests.judges.table import STACKS, VERDICTS, render_rows, render_table
@@ -19,6 +20,7 @@ from tests.replay.index import ADVERTISED, UNADVERTISED
 from tests.replay.live import LiveIndex
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
+from tests.variant_locks import Locker
 
 # How fast the machine draws or runs an example is no law of ours: on two busy cores it would fail a test by the clock.
 settings.register_profile("stackfix", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -87,6 +89,15 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def stackfix_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("stackfix-cache")
+
+
+@pytest.fixture
+def lock(
+    index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> Locker:
+    """Runs `stackfix lock` in this process, with the recorded index and nothing of this machine's settings."""
+    variant_locks.settle(monkeypatch)
+    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from tests.judges import pylock
 from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pylock import tags_of
-from tests.replay.http import Answer, HttpServer
+from tests.replay.http import Answer
 from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import LoopbackTorchIndex, TorchReplica
-from tests.variant_locks import NOBODY, Locked, Locker, settle
+from tests.variant_locks import NOBODY, Locked, Locker
 
 pytestmark = pytest.mark.recorded
 
@@ -50,22 +50,13 @@ class Mirroring(LoopbackTorchIndex):
 class MirroringReplica(TorchReplica):
     """The same, served."""
 
-    def __init__(self, store: Store) -> None:
-        self.site = Mirroring(store=store)
-        self._http = HttpServer(self.site)
+    serves = Mirroring
 
 
 @pytest.fixture(scope="module")
 def replica(store: Store) -> Iterator[TorchReplica]:
     with MirroringReplica(store) as served:
         yield served
-
-
-@pytest.fixture
-def lock(index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Locker:
-    settle(monkeypatch)
-    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
 
 
 def pins(locked: Locked, place: str, python: str = "311") -> dict[str, Entry]:

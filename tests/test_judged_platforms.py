@@ -7,7 +7,6 @@ for it come from one place, for this release, is for their addresses and their M
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import TorchReplica
 from tests.test_judged_locks import complaint
-from tests.variant_locks import NOBODY, Locked, Locker, settle
+from tests.variant_locks import Locked, Locker, both_ways, settle
 
 pytestmark = pytest.mark.recorded
 
@@ -94,18 +93,10 @@ def replica(store: Store) -> Iterator[TorchReplica]:
 
 @pytest.mark.parametrize("asked", TABLE, ids=str)
 def test_what_is_locked_for_a_platform_fits_it(
-    asked: Asked, tmp_path: Path, index: ReplayServer, replica: TorchReplica, pages: Pages, uv_cache: Path,
-    stackfix_cache: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    asked: Asked, tmp_path: Path, lock: Locker, index: ReplayServer, replica: TorchReplica, pages: Pages,
+    uv_cache: Path, request: pytest.FixtureRequest,
 ) -> None:
-    settle(monkeypatch)
-    lock = Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
-    began = time.monotonic()
-    found = lock(asked.words, tmp_path / "lock", replica.url)
-    seconds = time.monotonic() - began
-    alone = lock(asked.words, tmp_path / "alone", NOBODY)
-    assert (found.status, alone.status) == (0, 0), found.said + alone.said
-    assert alone.files == found.files
+    found, _, seconds = both_ways(lock, asked.words, tmp_path, replica.url)
     said = verdicts(asked, found, tmp_path, index=index, replica=replica, pages=pages, uv_cache=uv_cache)
     request.config.stash[VERDICTS].append(Verdict(
         combination=str(asked), packages=len(read_entries(found.requirements)), seconds=seconds, said=said))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +21,9 @@ from tests.judges.command import Run, clean_environment, run
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
 from tests.judges.table import VERDICTS, Verdict
-from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import TorchReplica
-from tests.variant_locks import NOBODY, Locker, settle
+from tests.variant_locks import Locker, both_ways
 
 pytestmark = pytest.mark.recorded
 
@@ -83,18 +81,10 @@ def replica(store: Store) -> Iterator[TorchReplica]:
 
 @pytest.mark.parametrize("asked", TABLE, ids=str)
 def test_one_pylock_is_each_target_s_own(
-    asked: Asked, tmp_path: Path, index: ReplayServer, replica: TorchReplica, pages: Pages,
-    stackfix_cache: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    asked: Asked, tmp_path: Path, lock: Locker, replica: TorchReplica, pages: Pages,
+    request: pytest.FixtureRequest,
 ) -> None:
-    settle(monkeypatch)
-    lock = Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
-    began = time.monotonic()
-    found = lock(asked.words, tmp_path / "lock", replica.url)
-    seconds = time.monotonic() - began
-    alone = lock(asked.words, tmp_path / "alone", NOBODY)
-    assert (found.status, alone.status) == (0, 0), found.said + alone.said
-    assert found.files == alone.files
+    found, _, seconds = both_ways(lock, asked.words, tmp_path, replica.url)
     apart = any(place.endswith("-cpu") and place[:-4] in asked.places for place in asked.places)
     locks = {path.name for path in found.folder.glob("pylock*")}
     assert locks == ({"pylock.toml", "pylock.cpu.toml"} if apart else {"pylock.toml"})

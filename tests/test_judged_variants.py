@@ -8,7 +8,6 @@ are in the table at the end of the run, with those of the default index.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import TorchReplica
 from tests.test_judged_locks import RUNNING, complaint
-from tests.variant_locks import NOBODY, Locked, Locker, settle
+from tests.variant_locks import Locked, Locker, both_ways
 
 pytestmark = pytest.mark.recorded
 
@@ -108,18 +107,10 @@ def replica(store: Store) -> Iterator[TorchReplica]:
 
 @pytest.mark.parametrize("asked", VARIANTS, ids=str)
 def test_a_variant_is_the_same_from_the_index_and_from_the_matrix(
-    asked: Variant, tmp_path: Path, index: ReplayServer, replica: TorchReplica, pages: Pages, uv_cache: Path,
-    stackfix_cache: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    asked: Variant, tmp_path: Path, lock: Locker, index: ReplayServer, replica: TorchReplica, pages: Pages,
+    uv_cache: Path, request: pytest.FixtureRequest,
 ) -> None:
-    settle(monkeypatch)
-    lock = Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
-    began = time.monotonic()
-    found = lock(asked.words, tmp_path / "lock", replica.url)
-    seconds = time.monotonic() - began
-    alone = lock(asked.words, tmp_path / "alone", NOBODY)
-    assert (found.status, alone.status) == (0, 0), found.said + alone.said
-    assert alone.files == found.files
+    found, alone, seconds = both_ways(lock, asked.words, tmp_path, replica.url)
     assert "the torch index could not be reached" in alone.said
     said = verdicts(asked, found, tmp_path, index=index, replica=replica, pages=pages, uv_cache=uv_cache)
     request.config.stash[VERDICTS].append(Verdict(

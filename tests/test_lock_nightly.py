@@ -14,11 +14,10 @@ import pytest
 from tests.judges import torch_index
 from tests.judges.lockfile import Entry, read_entries
 from tests.replay.releases import ReleaseServer
-from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import Row
 from tests.replay.torch_nightly import CU128, NIGHTS, Night, NightlyReplica
-from tests.variant_locks import NOBODY, Locked, Locker, settle
+from tests.variant_locks import NOBODY, Locked, Locker
 
 pytestmark = pytest.mark.recorded
 
@@ -37,13 +36,6 @@ LINUX = "cp311-cp311-manylinux_2_28_x86_64.whl"
 def replica(store: Store) -> Iterator[NightlyReplica]:
     with NightlyReplica(store) as served:
         yield served
-
-
-@pytest.fixture
-def lock(index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Locker:
-    settle(monkeypatch)
-    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
 
 
 def entries(folder: Path) -> dict[str, Entry]:

@@ -20,7 +20,7 @@ from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_nightly import NightlyReplica
 from tests.test_judged_locks import RUNNING, complaint
-from tests.variant_locks import Locked, Locker, settle
+from tests.variant_locks import Locked, Locker
 
 pytestmark = pytest.mark.recorded
 
@@ -38,13 +38,6 @@ ASKED = {       # platform, CUDA
 def replica(store: Store) -> Iterator[NightlyReplica]:
     with NightlyReplica(store, hashless=lambda _: False) as served:
         yield served
-
-
-@pytest.fixture
-def lock(index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Locker:
-    settle(monkeypatch)
-    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
 
 
 def asked_for(platform: str, cuda: str, python: str = RUNNING) -> tuple[str, ...]:

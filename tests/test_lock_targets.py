@@ -28,13 +28,6 @@ PLACES = ("linux-64", "linux-64-cpu", "linux-aarch64-cpu", "win-64-cpu", "osx-ar
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 
-@pytest.fixture
-def lock(index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Locker:
-    settle(monkeypatch)
-    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
-
-
 def options(flag: str, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for value in values for word in (flag, value))
 

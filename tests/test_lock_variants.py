@@ -15,10 +15,9 @@ from tests.judges import torch_index
 from tests.judges.lockfile import Entry, read_entries
 from tests.judges.pages import Pages
 from tests.replay.releases import ReleaseServer
-from tests.replay.server import ReplayServer
 from tests.replay.store import Store
 from tests.replay.torch_index import Row, TorchReplica, rows, with_hash
-from tests.variant_locks import NOBODY, Locker, settle
+from tests.variant_locks import NOBODY, Locker
 
 pytestmark = pytest.mark.recorded
 
@@ -67,13 +66,6 @@ TORCH_CU118 = "torch-2.3.1+cu118-cp311-cp311-linux_x86_64.whl"
 def replica(store: Store) -> Iterator[TorchReplica]:
     with TorchReplica(store) as served:
         yield served
-
-
-@pytest.fixture
-def lock(index: ReplayServer, stackfix_cache: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Locker:
-    settle(monkeypatch)
-    return Locker(index=index.url, cache=stackfix_cache, capfd=capfd)
 
 
 def entries(folder: Path) -> dict[str, Entry]:

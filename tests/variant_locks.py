@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,3 +66,14 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_NO_CONFIG", "1")
     monkeypatch.setenv("CONDARC", str(CONDARC))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def both_ways(lock: Locker, words: Sequence[str], folder: Path, torch_index: str) -> tuple[Locked, Locked, float]:
+    """The lock with that torch index and the one without any, of the same files; and how long the first took."""
+    began = time.monotonic()
+    found = lock(words, folder / "lock", torch_index)
+    seconds = time.monotonic() - began
+    alone = lock(words, folder / "alone", NOBODY)
+    assert (found.status, alone.status) == (0, 0), found.said + alone.said
+    assert alone.files == found.files
+    return found, alone, seconds

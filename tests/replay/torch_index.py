@@ -219,8 +219,10 @@ class LoopbackTorchIndex:
 class TorchReplica:
     """The torch index while the block runs. `url` is what `--torch-index` takes."""
 
+    serves: type[LoopbackTorchIndex] = LoopbackTorchIndex
+
     def __init__(self, store: Store, **how: Any) -> None:
-        self.site = LoopbackTorchIndex(store=store, **how)
+        self.site = self.serves(store=store, **how)
         self._http = HttpServer(self.site)
 
     def __enter__(self) -> Self:

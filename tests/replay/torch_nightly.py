@@ -13,15 +13,10 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
-from tests.replay.http import Answer, HttpServer, Request
-from tests.replay.store import Store
-from tests.replay.torch_index import LoopbackTorchIndex, Row
+from tests.replay.http import Answer, Request
+from tests.replay.torch_index import LoopbackTorchIndex, Row, TorchReplica
 from tests.replay.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 LINUX = 'platform_system == "Linux"'
 GENERAL = ("filelock", "typing-extensions>=4.10.0", 'setuptools; python_version >= "3.12"', "sympy>=1.13.3",
@@ -176,25 +171,7 @@ class LoopbackNightlies(LoopbackTorchIndex):
         return stand_in(replace(row, sha256=None)) if row.path.startswith("nightly") else super().wheel(row)
 
 
-class NightlyReplica:
-    """The torch index with nightlies while the block runs. `url` is what `--torch-index` takes."""
+class NightlyReplica(TorchReplica):
+    """The torch index with nightlies while the block runs."""
 
-    def __init__(self, store: Store, **how: Any) -> None:
-        self.site = LoopbackNightlies(store=store, **how)
-        self._http = HttpServer(self.site)
-
-    def __enter__(self) -> Self:
-        self._http.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.__exit__()
-
-    @property
-    def url(self) -> str:
-        return f"{self._http.url}/whl"
-
-    @property
-    def requests(self) -> list[str]:
-        """The path of each request so far."""
-        return self.site.requests
+    serves = LoopbackNightlies
