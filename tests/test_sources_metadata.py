@@ -26,9 +26,10 @@ from stackfix.sources.errors import (
     SdistNeedsBuild,
     TooLarge,
 )
-from stackfix.sources.metadata import TAIL, MetadataSource
+from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.records import CoreMetadata
 from stackfix.sources.transport import LIMITS, Transport
+from stackfix.sources.wheel_ways import TAIL
 from stackfix.sources.workers import Task
 from tests.replay.wheels import make_wheel, zip_bytes
 from tests.sources_servers import RawServer, Reply, file_for, header_of, ok, path_of, settings_for, status

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from stackfix.sources.archives import metadata_in_wheel
-from stackfix.sources.wheel_end import metadata_at_end
+from stackfix.sources.wheel_end import first_needed, metadata_at_end
 
 MOST = 16 * 1024 * 1024
 TEXT = b"Metadata-Version: 2.1\nName: Demo\nVersion: 1.0\n" + b"Requires-Dist: other\n" * 50
@@ -45,6 +45,30 @@ def test_a_part_is_enough_where_it_holds_all() -> None:
     assert metadata_at_end(tail, len(content), "demo", most=MOST) == TEXT
     assert metadata_at_end(content[directory:], len(content), "demo", most=MOST) is None
     assert metadata_at_end(content[directory + 1:], len(content), "demo", most=MOST) is None
+
+
+def test_where_more_is_needed_it_is_told_from_where() -> None:
+    content = wheel("demo/__init__.py", OURS, "demo-1.0.dist-info/RECORD", before=3000)
+    total, directory = len(content), int.from_bytes(content[-6:-2], "little")
+    header = content.index(OURS.encode()) - 30
+    for begin in (directory + 100, directory + 100_000, total - 22):
+        found = first_needed(content[begin:], total, "demo")
+        assert found is not None
+        assert found <= header
+    assert first_needed(content[directory:], total, "demo") == header
+    assert first_needed(content[header:], total, "demo") == header
+    assert first_needed(content, total, "other") is None
+    assert first_needed(content[:-1], total - 1, "demo") is None
+    assert first_needed(content[total - 21:], total, "demo") is None
+
+
+def test_what_is_far_before_the_end_is_not_told() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(OURS, TEXT)
+        archive.writestr("demo/weights", bytes(600_000))
+    content = stream.getvalue()
+    assert first_needed(content[-200:], len(content), "demo") is None
 
 
 def changed(change: Callable[[bytearray], object]) -> bytes:

@@ -65,7 +65,8 @@ class PackageIndex:
         self._workers = Workers(workers, "stackfix-index")
         self._reader = Workers(READERS, "stackfix-read")
         self._tails = Workers(TAILS, "stackfix-tail")
-        self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start, self._keep)
+        self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start, self._keep,
+                                               look=self._look)
         self._lock = threading.Lock()
         self._unpacking = threading.Semaphore(UNPACKED)
         self._pages: dict[str, Task[Page]] = {}
@@ -204,7 +205,8 @@ class PackageIndex:
             if task is not None:
                 return task
             task = self._metadata[key] = Task(lambda: self._fetch_metadata(file))
-        if self._offline or not self._metadata_source.ask_ahead(file, partial(self._run_soon, task, short=True)):
+        if self._offline or not self._metadata_source.ask_ahead(
+                file, partial(self._run_soon, task, short=True), task.run):
             self._workers.submit(task)
         self._tell(0)
         return task
@@ -222,6 +224,10 @@ class PackageIndex:
         Metadata goes first: it is short, and names what else is to be asked for.
         """
         (self._reader if whole else self._tails if short else self._workers).submit(task, 0 if short else 1)
+
+    def _look(self, look: Callable[[], None]) -> None:
+        """Has something looked at that is here, as short as metadata."""
+        self._reader.submit(Task(look), 0)
 
     def _keep(self, keep: Callable[[], None]) -> None:
         """Has something kept when there is nothing else to do; close() sees to what is left."""

@@ -1,8 +1,9 @@
 """Metadata of one file, by the cheapest way that works.
 
     1. `<file>.metadata` where the page advertises it (PEP 658, 714), checked against the stated hash
-    2. not advertised: `.metadata` all the same, and at the same time the wheel's last bytes, which hold its directory
-       and mostly its METADATA; a second range where they do not
+    2. not advertised: the wheel's last bytes, which hold its directory and mostly its METADATA; a second range where
+       they do not (wheel_inside.py). Of the first wheels of a server at the same time `.metadata`, and that alone of
+       others where all of them had it
     3. the whole file, checked against the page's hash, where it is small enough
     4. sdists: the PKG-INFO inside, if it is static (PEP 643)
     5. sdists whose code the user allows to run: what a build says (sdist_build.py)
@@ -15,8 +16,6 @@ checks, never in other bytes being installed.
 from __future__ import annotations
 
 import hashlib
-import io
-import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -32,26 +31,18 @@ from stackfix.sources.errors import (
     NotAllowedOffline,
     RequestFailed,
     SdistNeedsBuild,
-    TooLarge,
 )
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
-from stackfix.sources.transport import Limits, Response, Transport, refused
-from stackfix.sources.wheel_end import metadata_at_end
-from stackfix.sources.wire import NOT_THERE, OK, PARTIAL
+from stackfix.sources.transport import Limits, Transport
+from stackfix.sources.wheel_inside import Inside, require_ok
+from stackfix.sources.wheel_ways import Ways
+from stackfix.sources.wire import NOT_THERE, OK
 
 if TYPE_CHECKING:
     from stackfix.sources.sdist_build import Allowed
 
-TAIL = 64 * 1024
-_SMALL = 8 * 1024 * 1024            # a whole wheel that is read without a second thought
 _WHOLE = 128 * 1024 * 1024          # the largest file that is read whole for its metadata
-_MAX_RANGES = 4
 _MAYBE_NOT_THERE = (403, *NOT_THERE)  # 403: object stores answer so for a name that does not exist
-_NO_RANGES = (400, 416, 501)
-_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
-
-
-_LAST_BYTES = {"Range": f"bytes=-{TAIL}"}
 
 
 class Pending(Protocol):
@@ -68,20 +59,30 @@ class MetadataSource:
     """Fetches metadata. Called from many threads; each call blocks until its answer is there."""
 
     def __init__(self, transport: Transport, cache: Cache, limits: Limits, start: Start,
-                 keep: Callable[[Callable[[], None]], object] = lambda write: write()) -> None:
-        """`keep` has something written soon."""
+                 keep: Callable[[Callable[[], None]], object] = lambda write: write(),
+                 look: Callable[[Callable[[], None]], object] = lambda look: look()) -> None:
+        """`keep` has something written soon, `look` has what is here looked at soon."""
         self._transport, self._cache, self._limits, self._start, self._keep = transport, cache, limits, start, keep
+        self._ways = Ways()
+        self._inside = Inside(transport, limits, whole=self._whole, beside=self._beside_if_possible, look=look)
 
-    def ask_ahead(self, file: IndexFile, then: Callable[[bool], object]) -> bool:
-        """Whether the metadata is asked for; `then` is called once fetch() can go on (as of Transport.ask_ahead)."""
+    def ask_ahead(self, file: IndexFile, then: Callable[[bool], object], now: Callable[[], object]) -> bool:
+        """Whether the metadata is asked for; `then` is called once fetch() can go on (as of Transport.ask_ahead).
+
+        `now` is called in its place where fetch() has all that it takes, from a thread that reads what is here.
+        """
         if not file.is_wheel or file.sha256 is None or self._is_kept(file):
             return False
         url = f"{file.url}.metadata"
         if file.core_metadata is not None:
             return self._transport.ask_ahead(url, then=then)
+        beside, inside = self._ways.of(file)
+        if not inside:
+            return self._transport.ask_ahead(url, then=then)
+        if not beside:
+            return self._inside.ask_ahead(file, then, now)
         both = _Both(then)
-        return self._transport.ask_ahead(file.url, headers=_LAST_BYTES, packed=False, then=both) and (
-            self._transport.ask_ahead(url, then=both) or both.alone())
+        return self._inside.ask_plainly(file, both) and (self._transport.ask_ahead(url, then=both) or both.alone())
 
     def _is_kept(self, file: IndexFile) -> bool:
         return any(self._cache.has_record("metadata-v1", _key(str(file.sha256), voucher))
@@ -137,28 +138,35 @@ class MetadataSource:
         if file.core_metadata is not None:
             found = self._beside(file)
             # An index may advertise what its file server does not have: uv ends there, we go on.
-            return found if found is not None else self._inside(file)
-        if self._transport.is_asked(file.url, _LAST_BYTES, packed=False):
-            return self._beside_or_inside(file)
-        tail = self._start(lambda: self._inside(file))
-        try:
-            found = self._beside(file)
-        except RequestFailed:
-            found = None  # the wheel itself may still be had, or says better what is wrong
+            return found if found is not None else self._inside.read(file)
+        if self._inside.is_looked_at(file):
+            return self._inside.read(file)
+        if self._transport.is_asked(f"{file.url}.metadata", {}):
+            found = self._beside_if_possible(file)
+            if found is None:
+                return self._inside.read(file)
+            self._inside.forget(file)
+            return found
+        return self._inside.read(file) if self._inside.is_asked(file) else self._either(file)
+
+    def _either(self, file: IndexFile) -> CoreMetadata:
+        """Of a wheel of which nothing was asked ahead."""
+        beside, inside = self._ways.of(file)
+        tail = self._start(lambda: self._inside.read(file)) if beside and inside else None
+        found = self._beside_if_possible(file) if beside else None
         if found is None:
-            return tail.result()
-        tail.drop(RequestFailed(file.url, "not needed any more"))
+            return self._inside.read(file) if tail is None else tail.result()
+        if tail is not None:
+            tail.drop(RequestFailed(file.url, "not needed any more"))
         return found
 
-    def _beside_or_inside(self, file: IndexFile) -> CoreMetadata:
-        """Of a wheel of which both were asked for at once."""
+    def _beside_if_possible(self, file: IndexFile) -> CoreMetadata | None:
+        """As _beside; None also where that fails: the wheel itself may still be had, or says better what is wrong."""
         try:
             found = self._beside(file)
         except RequestFailed:
             found = None
-        if found is None:
-            return self._inside(file)
-        self._transport.forget(file.url, _LAST_BYTES, packed=False)
+        self._ways.learn(file, there=found is not None)
         return found
 
     def _beside(self, file: IndexFile) -> CoreMetadata | None:
@@ -167,7 +175,7 @@ class MetadataSource:
         answer = self._transport.get(url, limit=self._limits.metadata)
         if answer.status in _MAYBE_NOT_THERE:
             return None
-        _require_ok(answer, url)
+        require_ok(answer, url)
         if isinstance(file.core_metadata, str):
             found = hashlib.sha256(answer.body).hexdigest()
             if found != file.core_metadata:
@@ -180,67 +188,6 @@ class MetadataSource:
                 return None
             raise
 
-    def _inside(self, file: IndexFile) -> CoreMetadata:
-        """From the wheel's own bytes: its end, a second range, or all of it."""
-        answer = self._last_bytes(file)
-        if answer is not None and answer.status == PARTIAL:
-            start, total = _range_of(answer, file)
-            found = metadata_at_end(answer.body, total, file.project, most=self._limits.metadata)
-            if found is not None and start + len(answer.body) == total:
-                return parse_metadata(found, file, "range")
-        return self._by_directory(file, answer)
-
-    def _by_directory(self, file: IndexFile, answer: Response | None) -> CoreMetadata:
-        """From all of the wheel, or from its last bytes and those that its directory leads to."""
-        from stackfix.sources.archives import BadArchive, Missing, SparseFile, metadata_in_wheel
-
-        if answer is None or answer.status == OK:
-            content = self._whole(file, None if answer is None else answer.body)
-            return self._parsed(lambda: metadata_in_wheel(io.BytesIO(content), file.project), file, "file")
-        start, total = _range_of(answer, file)
-        sparse = SparseFile(total)
-        sparse.add(start, answer.body)
-        for _ in range(_MAX_RANGES):
-            try:
-                return parse_metadata(metadata_in_wheel(sparse, file.project), file, "range")
-            except Missing as missing:
-                # METADATA mostly lies just before the directory: one range for both
-                first = max(0, missing.start - TAIL)
-                last = min(missing.start + missing.size + TAIL, start if missing.start < start else total) - 1
-                if last - first > self._limits.metadata:
-                    raise BadMetadata(file.filename, file.url, "the wheel's directory is too large") from None
-                more = self._bytes(file, f"bytes={first}-{last}")
-                if more is None or more.status != PARTIAL:
-                    break
-                begin, _ = _range_of(more, file)
-                sparse.add(begin, more.body)
-                if begin + len(more.body) == start:
-                    found = metadata_at_end(more.body + answer.body, total, file.project, most=self._limits.metadata)
-                    if found is not None:
-                        return parse_metadata(found, file, "range")
-            except BadArchive as fault:
-                raise BadMetadata(file.filename, file.url, str(fault)) from None
-        raise BadMetadata(file.filename, file.url, "the wheel's METADATA is not where its directory says")
-
-    def _last_bytes(self, file: IndexFile) -> Response | None:
-        """The end of the file (206) or all of it (200); None where neither is to be had cheaply."""
-        answer = self._bytes(file, _LAST_BYTES["Range"])
-        if (answer is None or answer.status in _NO_RANGES) and file.size:
-            # Some servers know ranges, but none that count from the end.
-            answer = self._bytes(file, f"bytes={max(0, file.size - TAIL)}-{file.size - 1}")
-        if answer is None or answer.status in _NO_RANGES:
-            return None
-        _require_ok(answer, file.url)
-        return answer
-
-    def _bytes(self, file: IndexFile, wanted: str) -> Response | None:
-        """The answer to a range request; None where the server sends all of a file that is not small."""
-        try:
-            return self._transport.get(file.url, limit=max(_SMALL, self._limits.metadata), headers={"Range": wanted},
-                                       unpack=False)
-        except TooLarge:
-            return None
-
     def _whole(self, file: IndexFile, content: bytes | None) -> bytes:
         """All bytes of the file, checked against the page's hash."""
         if content is None:
@@ -248,7 +195,7 @@ class MetadataSource:
                 raise BadMetadata(file.filename, file.url, f"the server has no metadata file, answers no range request,"
                                   f" and {file.size} bytes are too many to read for it")
             answer = self._transport.get(file.url, limit=_WHOLE, unpack=False)
-            _require_ok(answer, file.url)
+            require_ok(answer, file.url)
             content = answer.body
         found = hashlib.sha256(content).hexdigest()
         if file.sha256 is not None and found != file.sha256:
@@ -305,24 +252,6 @@ class _Both:
         """There is only one after all."""
         self(False)  # noqa: FBT003
         return True
-
-
-def _require_ok(answer: Response, url: str) -> None:
-    if answer.status not in (OK, PARTIAL):
-        raise refused(answer, url)
-
-
-def _range_of(answer: Response, file: IndexFile) -> tuple[int, int]:
-    """Where the part begins, and how large the whole file is. Raises BadMetadata for a part that is not as it says."""
-    stated = _RANGE.fullmatch(answer.headers.get("content-range", "").strip())
-    if stated is None:
-        raise BadMetadata(file.filename, file.url, "the server does not say which part of the file it sent")
-    first, last, total = (int(number) for number in stated.groups())
-    if not first <= last < total or last - first + 1 != len(answer.body):
-        raise BadMetadata(file.filename, file.url, "the server sent another part of the file than it says")
-    if file.size is not None and file.size != total:
-        raise BadMetadata(file.filename, file.url, f"the server has {total} bytes, the index page states {file.size}")
-    return first, total
 
 
 def _vouchers(file: IndexFile) -> tuple[str, str, str]:

@@ -18,21 +18,52 @@ _LONGEST_NAME = 1024
 _STORED, _DEFLATED = 0, 8
 _FLAGS = 0x080E                     # names in UTF-8, sizes behind the content, how hard it was packed: all read alike
 _NO_SIZE = 0xFFFFFFFF
+_BESIDE = 32 * 1024                 # of METADATA and what may stand behind it beside RECORD
+_NEAR = 512 * 1024                  # before the end: what is farther away is had alone
 
 
 def metadata_at_end(tail: bytes, total: int, project: str, *, most: int) -> bytes | None:
     """METADATA of the wheel of `total` bytes that ends in `tail`; None where zipfile has to tell."""
+    place = _directory(tail, total)
+    if place is None or place[0] < total - len(tail):
+        return None
+    at = len(tail) - _END.size
+    found = _entries(tail, at - place[1], at)
+    ours = None if found is None else [entry for entry in found if _is_of(entry[0], project)]
+    return _content(tail, total, *ours[0], most) if ours is not None and len(ours) == 1 else None
+
+
+def first_needed(tail: bytes, total: int, project: str) -> int | None:
+    """Where the wheel's part begins that metadata_at_end is likely to be content with; None where it cannot be.
+
+    Where the directory is not all here, that is a guess: METADATA mostly stands before it, with RECORD in between, and
+    that has a line for each entry of the directory.
+    """
+    place = _directory(tail, total)
+    if place is None:
+        return None
+    start, size = place
+    if start < total - len(tail):
+        return max(0, start - size * 7 // 8 - _BESIDE)
+    at = len(tail) - _END.size
+    ours = [entry for entry in _entries(tail, at - size, at) or () if _is_of(entry[0], project)]
+    if len(ours) != 1:
+        return None
+    header = ours[0][1][16]
+    return header if total - len(tail) - header < _NEAR else None
+
+
+def _directory(tail: bytes, total: int) -> tuple[int, int] | None:
+    """Where the directory of the wheel of `total` bytes begins, and its size; None where zipfile has to tell."""
     at = len(tail) - _END.size
     if at < 0:
         return None
     mark, disk, first_disk, here, entries, size, offset, comment = _END.unpack_from(tail, at)
-    if mark != b"PK\5\6" or disk or first_disk or here != entries or comment or size > at:
+    if mark != b"PK\5\6" or disk or first_disk or here != entries or comment:
         return None
     if offset + size != total - _END.size:      # Zip64, or something before the archive
         return None
-    found = _entries(tail, at - size, at)
-    ours = None if found is None else [entry for entry in found if _is_of(entry[0], project)]
-    return _content(tail, total, *ours[0], most) if ours is not None and len(ours) == 1 else None
+    return offset, size
 
 
 def _entries(tail: bytes, begin: int, end: int) -> list[tuple[bytes, tuple[int, ...]]] | None:
