@@ -12,6 +12,7 @@ import click
 
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.followed import follow_settings, with_settings_notes
+from stackfix.cli.offered import offered_command
 from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
@@ -64,9 +65,9 @@ def decide_lock(
 ) -> Lock:
     """The lock of one request for these formats, with the real matrix, index, release source and channels."""
     from stackfix.cli.wiring_conda import formats_that_hold, with_conda_notes
-    from stackfix.sources.index import PackageIndex
+    from stackfix.write.files import PIP_FORMATS
 
-    wanted, formats = formats, formats_that_hold(formats, request.stack, asked=options.formats)
+    held = formats_that_hold(formats, request.stack, asked=options.formats)
     directory = matrix_folder(options.matrix_directory)
     settings = index_settings(
         index_url=request.index.index_url if options.index_url is None else options.index_url,
@@ -76,20 +77,30 @@ def decide_lock(
     common.seen.indexes = public_addresses(settings)
     followed = follow_settings(
         request.stack, settings, torch_index=options.torch_index, directory=directory, common=common)
-    asking, settings = followed.stack, followed.settings
-    from stackfix.cli.builds import allowed_builds
+    wheels = bool(set(held) & set(PIP_FORMATS))
+    lock = lock_of_sources(
+        followed, options, common, directory=directory, formats=held, wheels=wheels, kept_conda=kept_conda)
+    lock = with_index_notes(with_settings_notes(lock, followed), followed.settings)
+    return with_conda_notes(lock if wheels else replace(lock, targets=()), request.stack, formats)
 
+
+def lock_of_sources(
+    followed: Followed, options: LockOptions, common: CommonOptions, *, directory: Path | None,
+    formats: tuple[str, ...], wheels: bool, kept_conda: tuple[tuple[str, str], ...],
+) -> Lock:
+    """The lock that the sources give, all of them open meanwhile. `wheels`: whether any format is one of pip's."""
+    from stackfix.cli.builds import allowed_builds
+    from stackfix.sources.index import PackageIndex
+
+    asking, settings = followed.stack, followed.settings
+    if not wheels:
+        asking = asking.with_(platforms=tuple(filter(has_channels, asking.platforms)))
     builds = allowed_builds(options, common)
     with (
         Bars(shown=not (common.quiet or common.as_json)) as bars,
         PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index,
                      builds=builds) as index,
     ):
-        from stackfix.write.files import PIP_FORMATS
-
-        wheels = bool(set(formats) & set(PIP_FORMATS))
-        if not wheels:
-            asking = asking.with_(platforms=tuple(filter(has_channels, asking.platforms)))
         from stackfix.matrix.load import load_matrix
 
         matrix = load_matrix(directory)
@@ -114,12 +125,8 @@ def decide_lock(
     common.seen.answered(index.answers())
     note_releases(releases, common)
     note_torch_index(torch_wheels, common)
-    if torch_wheels.asked:
-        common.seen.cannot_be_kept("the torch index")
     tell_cache(index, common)
-    lock = with_settings_notes(lock, followed)
-    lock = with_index_notes(lock, settings)
-    return with_conda_notes(lock if wheels else replace(lock, targets=()), request.stack, wanted)
+    return lock
 
 
 def public_addresses(settings: IndexSettings) -> tuple[str, ...]:
@@ -147,8 +154,8 @@ def note_releases(releases: AnyReleases, common: CommonOptions) -> None:
 
 
 def note_torch_index(wheels: TorchIndex, common: CommonOptions) -> None:
-    """Notes what the torch index answered; that it could not be reached is nothing that can be kept."""
-    if wheels.away is not None:
+    """Notes what the torch index answered: a run that asked it, or could not reach it, is not kept."""
+    if wheels.away is not None or wheels.asked:
         common.seen.cannot_be_kept("the torch index")
     common.seen.answered(wheels.answers())
 
@@ -219,56 +226,3 @@ def tell_ignored(settings: IndexSettings, common: CommonOptions) -> None:
     if common.verbose and not common.quiet:
         for setting in settings.ignored:
             click.echo(f"ignored, it says something of this machine alone: {setting}", err=True)
-
-
-def files_needed(asked: StackRequest, options: LockOptions) -> tuple[str, ...]:
-    """The environment.yml files with lines for channels alone among what is asked."""
-    lines = [line.origin for line in asked.conda_lines]
-    return tuple(file for file in options.requirement_files
-                 if any(origin.startswith(f"{Path(options.base, file)} line ") for origin in lines))
-
-
-def beside_files(asked: StackRequest, options: LockOptions, files: tuple[str, ...]) -> StackRequest:
-    """What is asked apart from what these files say."""
-    own = tuple(f"{Path(options.base, file)} line " for file in files)
-    said = dict(asked.places)
-    empty = type(asked)()
-    return asked.with_(
-        requirements=tuple(one for one in asked.requirements if not one.origin.startswith(own)),
-        cuda=None if said.get("cuda", "").startswith(own) else asked.cuda,
-        pythons=() if said.get("python", "").startswith(own) else asked.pythons,
-        platforms=empty.platforms if said.get("platform", "").startswith(own) else asked.platforms,
-        channels=asked.channels if options.channels else (),
-    )
-
-
-def offered_command(asked: StackRequest, options: LockOptions, followed: Followed | None = None) -> str:
-    """The command line that asks `asked` of the same sources, into the same folder. Credentials are left out.
-
-    What only an environment.yml can say is asked by its file: the line that an offer changes is changed there. What a
-    setting asks stays there, too: where it has to go, a comment says so.
-    """
-    from stackfix.cli.command_line import join_command, request_arguments
-    from stackfix.sources.address import without_credentials
-
-    asked, changes = (asked, ()) if followed is None else followed.beside(asked)
-    kept = files_needed(asked, options)
-    arguments = request_arguments(beside_files(asked, options, kept) if kept else asked)
-    for file in kept:
-        arguments += ("-r", file)
-    for flag, value in (
-        ("--index-url", options.index_url),
-        *(("--extra-index-url", url) for url in options.extra_index_urls),
-        *(("--allow-builds", project) for project in options.allow_builds),
-        ("--torch-index", options.torch_index),
-        ("--flash-attn-source", options.flash_attn_source),
-    ):
-        if value is not None:
-            arguments += (flag, without_credentials(value))
-    for flag, value in (
-        ("--matrix", options.matrix_directory), ("--name", options.name), ("-o", options.directory),
-        *(("--format", name) for name in options.formats),
-    ):
-        if value is not None:
-            arguments += (flag, value)
-    return "  # ".join((join_command(arguments), *changes))
