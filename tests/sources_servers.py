@@ -86,7 +86,13 @@ class RawServer:
             if reply == b"":
                 return
             for piece in (reply,) if isinstance(reply, bytes) else reply:
-                connection.sendall(piece)
+                if not self._sends(connection, piece):
+                    return
+
+    def _sends(self, connection: socket.socket, piece: bytes) -> bool:
+        """Whether the connection goes on after this piece."""
+        connection.sendall(piece)
+        return True
 
 
 def path_of(head: str) -> str:

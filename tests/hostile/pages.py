@@ -102,11 +102,6 @@ def versions(stage: Stage) -> None:
     stage.lists(stage.entry(), *rows)
 
 
-def two_pages(stage: Stage) -> None:
-    """The second page that is asked for states another hash for the same file: the lock and the wheel disagree."""
-    stage.lists(stage.entry(hashes={"sha256": A}))
-
-
 def twice(stage: Stage) -> None:
     stage.lists(stage.entry(), stage.entry(hashes={"sha256": A}))
 

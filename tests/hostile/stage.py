@@ -33,24 +33,11 @@ Says = Callable[[str], Reply]   # request head -> answer
 class Loopback(RawServer):
     """A server of raw bytes that can also break a connection."""
 
-    def _converse(self, connection: socket.socket) -> None:
-        waiting = b""
-        while True:
-            while b"\r\n\r\n" not in waiting:
-                received = connection.recv(65536)
-                if not received:
-                    return
-                waiting += received
-            head, _, waiting = waiting.partition(b"\r\n\r\n")
-            self.heads.append(head.decode("latin-1"))
-            reply = self.reply(self.heads[-1])
-            if reply == b"":
-                return
-            for piece in (reply,) if isinstance(reply, bytes) else reply:
-                if piece == RESET:
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    return
-                connection.sendall(piece)
+    def _sends(self, connection: socket.socket, piece: bytes) -> bool:
+        if piece == RESET:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return False
+        return super()._sends(connection, piece)
 
 
 class Stage:
