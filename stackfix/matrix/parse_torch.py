@@ -65,8 +65,7 @@ def _build(
     markers: dict[str, str],
     pins: dict[str, _Pins],
 ) -> TorchBuild:
-    cuda = row.text("cuda", "cuda")
-    index = row.optional("index") or DEFAULT_INDEX
+    cuda, index = row.text("cuda", "cuda"), row.optional("index") or DEFAULT_INDEX
     name = row.optional("pins")
     group = pins.get(name or "")
     if name is not None and group is None:
