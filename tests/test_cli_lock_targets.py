@@ -142,6 +142,41 @@ def test_a_pylock_of_one_target_that_an_earlier_release_wrote_goes_with_the_new_
 
 
 @pytest.mark.usefixtures("two")
+def test_files_of_targets_that_are_not_locked_any_more_go(say: Say) -> None:
+    assert lock(say, "--name", "train").status == 0
+    assert say("lock", *ASKED, *PIP).status == 0
+    mine = {"requirements-cp310-linux-64.txt": "idna==1.0\n", "requirements-flash-attn-cp311-linux-64.txt": "idna==1\n"}
+    for name, text in mine.items():
+        Path(name).write_text(text, encoding="utf-8")
+    said = lock(say, "--check", "-q")
+    assert "\nrequirements.txt:2: unexpected '# This file is locked by stackfix for cp311-linux-64'" in said.out, said
+    said = lock(say)
+    assert said.status == 0
+    assert "note: requirements.txt is removed: it is of a target" in said.err
+    several = {path.name for path in Path().glob("requirements-*") if "train" not in path.name} - mine.keys()
+    assert len(several) > 1
+    Path("requirements-flash-attn-cp310-win-64.txt").write_text(
+        f"# This file is locked by stackfix for cp310-win-64\n# second step of: {min(several)}\nidna==1\n",
+        encoding="utf-8")
+    said = say("lock", *ASKED, *PIP, "-q")
+    assert said.status == 0
+    assert re.findall(r"note: (\S+) is removed", said.err) == sorted(several)
+    left = {path.name for path in Path().glob("requirements*") if "train" not in path.name}
+    assert left == {"requirements.txt", *mine}
+    assert lock(say, "--name", "train", "--check").status == 0
+    assert say("lock", *ASKED, *PIP, "--check").status == 0
+
+
+@pytest.mark.usefixtures("two")
+def test_a_lock_that_is_asked_by_is_not_taken_for_one_that_is_left(say: Say) -> None:
+    Path("requirements.txt").write_text("# This file is locked by stackfix for cp311-linux-64\nidna\n")
+    words = ("-r", "requirements.txt")
+    assert lock(say, *words).status == 0
+    assert Path("requirements.txt").exists()
+    assert lock(say, *words, "--check").status == 0
+
+
+@pytest.mark.usefixtures("two")
 def test_a_cpu_build_beside_another_has_a_pylock_of_its_own(say: Say) -> None:
     words = ("lock", *ASKED, *PIP, "--platform", "linux-64", "--platform", "linux-64-cpu", "--torch-index", NOBODY)
     said = say(*words)
@@ -164,6 +199,11 @@ def test_a_cpu_build_beside_another_has_a_pylock_of_its_own(say: Say) -> None:
     assert said.status == 0, said
     assert not Path("pylock.cpu.toml").exists()
     assert "note: pylock.cpu.toml is removed: pylock.toml holds its target now" in said.err
+    assert say(*words, "--name", "cpu", "-q").status == 0
+    said = say("lock", *ASKED, *PIP, "--name", "cpu", "--platform", "osx-arm64", "--torch-index", NOBODY, "-q")
+    assert said.status == 0, said
+    assert "note: pylock.cpu-cpu.toml is removed: it is of a target that this lock has not" in said.err
+    assert not Path("pylock.cpu-cpu.toml").exists()
 
 
 @pytest.mark.usefixtures("two")

@@ -114,12 +114,12 @@ def lock_one(options: LockOptions, common: CommonOptions, *, asked: LockOptions)
     deciding = Deciding(request, options, common, asked=asked, formats=formats)
     differences = None
     if options.check:
-        (lock, files), differences = check_lock(directory, deciding.decide, kept)
+        (lock, files), differences = check_lock(directory, deciding.decide, kept, request.inputs)
         differences += present_proof(directory, options, lock) if not options.prove else ()
     else:
         lock, files = deciding.decide(kept)
         stale = stale_proofs(directory, options, lock, common) if not options.prove else ()
-        tell_stale(directory, files, common)
+        tell_stale(directory, files, request.inputs, common)
         write_files(directory, files, inputs=request.inputs, overwrite=options.overwrite, stale=stale)
     common.seen.text(directory / proof)
     return Outcome(name=options.name, lock=lock, directory=directory, files=files, differences=differences,

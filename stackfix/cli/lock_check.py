@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ Decided = tuple["Lock", tuple["PlannedFile", ...]]
 
 
 def check_lock(
-    directory: Path, decide: Callable[[Kept], Decided], kept: Kept,
+    directory: Path, decide: Callable[[Kept], Decided], kept: Kept, inputs: Iterable[Path],
 ) -> tuple[Decided, tuple[Difference, ...]]:
     """What would be decided, and where the files differ from it.
 
@@ -26,8 +26,8 @@ def check_lock(
     from stackfix.write.compare import compare
     from stackfix.write.stated import contradicted, read_stated
 
-    found = decide(kept)
-    differences = compare(directory, found[1])
+    found, read = decide(kept), tuple(inputs)
+    differences = compare(directory, found[1], read)
     if not differences:
         return found, differences
     doubtful = contradicted(found[0], read_stated(directory, (file.path for file in found[1])))
@@ -37,5 +37,5 @@ def check_lock(
     if any(doubtful.values()):
         tries.insert(0, kept.without({key: pins[0] if pins else None for key, pins in doubtful.items()}))
     again = [decide(other) for other in tries]
-    compared = [(one, compare(directory, one[1])) for one in again]
+    compared = [(one, compare(directory, one[1], read)) for one in again]
     return min(compared, key=lambda pair: len(pair[1]))

@@ -49,14 +49,20 @@ def places(locks: Iterable[TargetLock]) -> list[str]:
     return list(dict.fromkeys(each.target.place for each in locks))
 
 
-def tell_stale(directory: Path, files: tuple[PlannedFile, ...], common: CommonOptions) -> None:
-    """Say on stderr which pylock files of earlier locks go."""
-    from stackfix.write.stale import stale_pylocks
+def tell_stale(
+    directory: Path, files: tuple[PlannedFile, ...], inputs: Iterable[Path], common: CommonOptions,
+) -> None:
+    """Say on stderr which files of earlier locks go, with --quiet too: what is deleted is never passed over."""
+    from stackfix.write.stale import stale_parts, stale_pylocks
 
-    for name, _, _ in stale_pylocks(directory, {file.path: file.text for file in files}):
+    planned = {file.path: file.text for file in files}
+    holder = next((path for path in planned if path.startswith("pylock")), "")
+    elsewhere = "it is of a target that this lock has not, or has in another file"
+    gone = [(name, f"{holder} holds its target now" if line.strip(" ,") in planned[holder] else elsewhere)
+            for name, _, line in stale_pylocks(directory, planned)]
+    gone += [(name, elsewhere) for name, _, _ in stale_parts(directory, planned, inputs)]
+    for name, why in gone:
+        import click
+
         common.seen.cannot_be_kept("a file that goes is told")
-        if not common.quiet:
-            import click
-
-            holder = next(file.path for file in files if file.path.startswith("pylock"))
-            click.echo(f"note: {name} is removed: {holder} holds its target now", err=True)
+        click.echo(f"note: {name} is removed: {why}", err=True)

@@ -20,15 +20,18 @@ TEXT = re.compile(r'(?P<key>name|marker) = "(?P<value>[^"]*)"')
 MOST_CELLS = 4_000_000          # found x expected lines that are still aligned; beyond, they are paired in order
 
 
-def compare(directory: Path, files: Iterable[PlannedFile]) -> tuple[Difference, ...]:
+def compare(
+    directory: Path, files: Iterable[PlannedFile], inputs: Iterable[Path] = (),
+) -> tuple[Difference, ...]:
     """Each line that differs: pins, hashes, markers, URLs, `# via` notes, the target and the second step.
 
-    A second step that is no longer one is named too, and a pylock that these take the place of. The command in a
-    file's header is not compared: another way to ask the same is no difference.
+    What an earlier lock has left is named too: files of other targets, a second step that is no longer one, a pylock
+    that these take the place of; none of `inputs`. The command in a file's header is not compared: another way to ask
+    the same is no difference.
     """
     planned = tuple(files)
     stale = (Difference(path=name, line=number, found=line, expected=None)
-             for name, number, line in stale_files(directory, planned))
+             for name, number, line in stale_files(directory, planned, inputs))
     return (*(difference for file in planned for difference in compare_file(directory, file)), *stale)
 
 

@@ -25,7 +25,7 @@ from stackfix.write.names import (
 from stackfix.write.records import PlannedFile
 from stackfix.write.replace import replace_files
 from stackfix.write.requirements import render_requirements, requirements_entries
-from stackfix.write.stale import stale_files
+from stackfix.write.stale import is_same, stale_files
 
 PIP_FORMATS = ("requirements", "pylock", "constraints")
 FORMATS = (*PIP_FORMATS, *CONDA_FORMATS)
@@ -107,14 +107,17 @@ def write_files(
 ) -> None:
     """Writes all files into `directory`, or none: on a failure what was there before is put back.
 
-    A second step that these files no longer have is removed, a pylock that they take the place of, and what is `stale`.
+    What an earlier lock of the same name has left is removed: files of targets that it no longer has, a second step, a
+    pylock that these take the place of; and what is `stale`.
     `inputs` are files the request was read from; one of them is never overwritten, and a file that stackfix did not
     write, or that is another lock's, only with `overwrite`. Raises BadInput or Unreachable.
     """
     planned = tuple(files)
     contents: dict[str, bytes | None] = {file.path: file.text.encode() for file in planned}
-    contents |= dict.fromkeys((*(name for name, _, _ in stale_files(directory, planned)), *stale))
-    refuse_places(directory, contents, inputs=inputs, overwrite=overwrite)
+    read = tuple(inputs)
+    left = (name for name, _, _ in stale_files(directory, planned, read))
+    contents |= dict.fromkeys((*left, *stale))
+    refuse_places(directory, contents, inputs=read, overwrite=overwrite)
     if not overwrite:
         refuse_another(directory, planned)
     replace_files(directory, contents)
@@ -148,11 +151,3 @@ def refuse_places(directory: Path, names: Iterable[str], *, inputs: Iterable[Pat
                            "write elsewhere with -o DIR, or choose --name NAME")
     if not overwrite:
         refuse_foreign(directory, names)
-
-
-def is_same(place: Path, path: Path) -> bool:
-    """Whether both are there and are one file, through links too."""
-    try:
-        return place.samefile(path)
-    except OSError:
-        return False            # missing, or a link to itself: replace_files says so
