@@ -18,7 +18,7 @@ from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import StackRequest, Target
 from stackfix.resolve.target import TargetView
-from stackfix.resolve.torch_family import FAMILY, falls_back
+from stackfix.resolve.torch_family import FAMILY, libraries_of
 from stackfix.sources.address import shown, without_credentials
 from stackfix.sources.records import IndexPin, Route
 from stackfix.sources.routes import TORCH_PATH, cuda_of_path, routes_of
@@ -45,10 +45,12 @@ class TorchPath:
 
 def with_pins(followed: Followed, directory: Path | None) -> Followed:
     """The pins on the targets of this lock. Raises BadInput where they differ, or name what no stack is made of."""
-    official = load_matrix(directory).sources.torch_index
+    matrix = load_matrix(directory)
+    official, libraries = matrix.sources.torch_index, libraries_of(matrix)
     bases = {without_credentials(base).rstrip("/") for base in (official, followed.torch_index) if base is not None}
     torch_paths = [found for pin in followed.settings.pins if (found := torch_path_of(pin, bases)) is not None]
-    family = {found.pin.project for found in torch_paths if in_family(found.pin.project)}
+    named = dict.fromkeys(found.pin.project for found in torch_paths if in_family(found.pin.project, libraries))
+    family = {project for project in named if is_of_torch_index(project, torch_paths, followed)}
     routes: list[Route] = []
     projects = dict.fromkeys(pin.project for pin in followed.settings.pins if pin.project not in {*family, FLASH_ATTN})
     for project in projects:
@@ -70,9 +72,26 @@ def flash_notes(followed: Followed) -> Iterator[str]:
                " is chosen from its releases (--flash-attn-source)")
 
 
-def in_family(project: str) -> bool:
-    """Whether the torch index is asked for the project by rules of its own."""
-    return project in FAMILY or falls_back(project) or project == "pytorch-triton"
+def in_family(project: str, libraries: frozenset[str]) -> bool:
+    """Whether the torch index is asked for the project by rules of its own. `libraries`: which fall back on it."""
+    return project in FAMILY or project in libraries or project == "pytorch-triton"
+
+
+def is_of_torch_index(project: str, torch_paths: list[TorchPath], followed: Followed) -> bool:
+    """Whether a project's pins that hold are paths of the torch index, and not others. Raises BadInput for both."""
+    paths = [found.pin for found in torch_paths]
+    own = tuple(pin for pin in followed.settings.pins if pin.project == project)
+    held = [pin for pin in own if any(holds(pin, target) for target in targets_of(followed.stack))]
+    others = [pin for pin in held if pin not in paths]
+    if not others:
+        return True
+    if len(others) == len(held):
+        return False
+    index = next(pin for pin in held if pin in paths)
+    raise BadInput(
+        others[0].origin, f"{project} comes from the torch index ({index.name}) and from"
+        f" {'another' if others[0].url is not None else 'none'} ({others[0].name}), and one lock takes it from one of"
+        " them", f"lock each --platform by itself, or {FREE.format(project)}")
 
 
 def torch_path_of(pin: IndexPin, bases: Iterable[str]) -> TorchPath | None:

@@ -102,7 +102,7 @@ def _no_build(evidence: Evidence, question: Question, stack: Stack, place: str) 
         return Reason(kind="matrix", asks=asks, says=says, source=elsewhere[0].source, rows=elsewhere)
     if elsewhere:
         names = ", ".join(sorted({cuda_words(build.cuda) for build in elsewhere}))
-        says = f"is for {platform} ({names}) only on the torch index, {NOT_READ}"
+        says = f"is for {platform} ({names}) only on the torch index, {not_read(evidence)}"
         return Reason(kind="matrix", asks=asks, says=says, source=elsewhere[0].source, rows=elsewhere)
     if any(build.version == stack.text for build in evidence.matrix.torch):
         return Reason(kind="matrix", asks=asks, says=f"has no wheel for {platform}", source=ROWS)
@@ -130,11 +130,17 @@ def _cuda_reasons(evidence: Evidence, question: Question, place: str, build: Tor
     if split_place(place)[1]:
         elsewhere = ()
     elif elsewhere:
-        says += f"; its build for {cuda_words(elsewhere[0].cuda)} is only on the torch index, {NOT_READ}"
+        says += f"; its build for {cuda_words(elsewhere[0].cuda)} is only on the torch index, {not_read(evidence)}"
     elif torch_path(build) is None and question.torch and evidence.torch_wheels is not None:
         says += _variants_there(evidence, build)
     asks = (*question.ask("cuda"), *question.platform_ask(place))
     yield Reason(kind="matrix", asks=asks, says=says, source=build.source, rows=(build, *elsewhere))
+
+
+def not_read(evidence: Evidence) -> str:
+    """That the torch index was not looked at, and which setting says so, where one does."""
+    why = evidence.pinned_by(TORCH)
+    return NOT_READ if why is None else f"{NOT_READ}: {why}"
 
 
 def _variants_there(evidence: Evidence, build: TorchBuild) -> str:

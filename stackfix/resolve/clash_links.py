@@ -86,6 +86,7 @@ def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
         return
     versions = () if clash.name in clash.problem.only else clash.problem.project(clash.name).versions
     path = torch_path(clash.problem.build) if clash.name in FAMILY else None
+    path = path if clash.problem.evidence.pinned_by(clash.name) is None else None
     where = "index" if path is None else f"torch index ({path})"
     text = f"there is no {clash.name} on the {where}"
     if versions:

@@ -70,7 +70,8 @@ def check_projects(evidence: Evidence, question: Question) -> None:
     for line in question.lines:
         if line.requirement.constraint or "@" in line.requirement.text:
             continue
-        if question.nightly is not None and comes_with_nightly(line.name):
+        if question.nightly is not None and comes_with_nightly(line.name) and (
+                evidence.pinned_by(line.name) is None):
             continue                    # it is of the torch index, whatever the others have
         evidence.page(line.name)
         missing = evidence.missing.get(line.name)

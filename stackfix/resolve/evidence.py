@@ -18,7 +18,7 @@ from stackfix.resolve.nightly_family import comes_with_nightly, nightly_project
 from stackfix.resolve.outside import exclusive_pairs
 from stackfix.resolve.page_versions import PageVersions
 from stackfix.resolve.pep508 import normalise, parse_requirement, pins_exactly
-from stackfix.resolve.records import Building, Index, ProjectPage, Releases, Target
+from stackfix.resolve.records import Building, Index, Pinning, ProjectPage, Releases, Target
 from stackfix.resolve.target import TargetView
 from stackfix.resolve.torch_family import (
     FAMILY,
@@ -27,6 +27,7 @@ from stackfix.resolve.torch_family import (
     TorchWheels,
     composed,
     falls_back,
+    libraries_of,
     torch_path,
 )
 from stackfix.resolve.uploaded import exclusion_limit, limit_for, refuse_without_times
@@ -46,7 +47,8 @@ class Evidence:
         self, matrix: Matrix, index: Index, releases: Releases, exclude_newer: str | None, books: Books | None = None,
         torch_wheels: TorchWheels | None = None,
     ) -> None:
-        self.torch_wheels = torch_wheels
+        self.pinned_by = index.pinned_by if isinstance(index, Pinning) else _pinned_by_none
+        self.torch_wheels = torch_wheels if self.pinned_by("torch") is None else None
         self.every_cuda = False     # whether a nightly of no CUDA that is asked for is looked for in all of them
         self.on_stack: Callable[[Stack], None] | None = None    # told of each stack before it is tried
         self.matrix, self.index, self.releases, self.books = matrix, index, releases, books
@@ -66,6 +68,7 @@ class Evidence:
         self._built: dict[tuple[str, str], dict[str, CoreMetadata]] = {}    # (project, Python) -> by the file's address
         self._limits: dict[tuple[str, str], tuple[Limit, ...]] = {}
         self._passed_over: frozenset[object] = frozenset()
+        self._libraries: frozenset[str] | None = None
 
     def without_rules(self, rows: tuple[object, ...]) -> Evidence:
         """The same sources without these rules, of the matrix or told by symbols; what was read is shared."""
@@ -182,9 +185,11 @@ class Evidence:
     def project_for(self, name: str, target: Target, build: TorchBuild) -> Project:
         """The project as the target sees it beside a build of torch: what belongs to the build comes from its index."""
         path = torch_path(build)
+        if path is None or self.pinned_by(name) is not None:
+            return self.project(name, target)
         if is_nightly_path(path):
             return self._beside_nightly(name, target, build)
-        if path is None or self.torch_wheels is None or not (name in FAMILY or falls_back(name)):
+        if self.torch_wheels is None or not (name in FAMILY or self._falls_back(name)):
             return self.project(name, target)
         key = name, target, path
         found = self._of_path.get(key)
@@ -198,6 +203,14 @@ class Evidence:
             made = of_path() if name in FAMILY else BesideProject(self.project(name, target), of_path)
             found = self._of_path.setdefault(key, made)
         return found
+
+    def _falls_back(self, name: str) -> bool:
+        """Whether the torch index stands behind the default one for a project."""
+        if not falls_back(name):
+            return False
+        if self._libraries is None:
+            self._libraries = libraries_of(self.matrix)
+        return name in self._libraries
 
     def _beside_nightly(self, name: str, target: Target, build: TorchBuild) -> Project:
         if not comes_with_nightly(name):
@@ -271,6 +284,11 @@ class Evidence:
         return max(wheels, key=lambda each: (
             platform_of_wheel(each.filename) == platform, f"-{tags[0]}-{tags[1]}-" in each.filename,
         ), default=None)
+
+
+def _pinned_by_none(project: str) -> str | None:  # noqa: ARG001
+    """None: an index without settings of its own."""
+    return None
 
 
 class EmptyPage:

@@ -96,7 +96,8 @@ class Prefetch:
 
     def _ask_torch_index(self, stack: Stack, names: Iterable[str]) -> None:
         """Asks for the pages of what a variant of torch comes with."""
-        wheels, family = self._evidence.torch_wheels, tuple(name for name in dict.fromkeys(names) if name in FAMILY)
+        wheels, family = self._evidence.torch_wheels, tuple(
+            name for name in dict.fromkeys(names) if name in FAMILY and self._evidence.pinned_by(name) is None)
         for path in {torch_path(build) for build in stack.builds.values()}:
             if wheels is not None and path is not None:
                 wheels.prefetch(path, family)

@@ -271,6 +271,14 @@ class Building(Protocol):
 
 
 @runtime_checkable
+class Pinning(Protocol):
+    """An index with projects that settings put on indexes of their own, where alone they are looked up."""
+
+    def pinned_by(self, project: str) -> str | None:
+        """What says so, in words for a message; None for any other project."""
+
+
+@runtime_checkable
 class Watchable(Protocol):
     """An index that tells of answers as they come. One that does not is only slower."""
 

@@ -20,7 +20,7 @@ from stackfix.nightly import is_nightly_path
 from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
-from stackfix.resolve.pep508 import parse_version
+from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
 from stackfix.resolve.records import ProjectPage
 from stackfix.sources.records import CoreMetadata, IndexFile
 
@@ -126,8 +126,14 @@ class BesideProject(Project):
 
 
 def falls_back(name: str) -> bool:
-    """Whether the torch index stands behind the default one for a project."""
+    """Whether a project has the name of what is for any build of torch."""
     return name.startswith(BESIDE)
+
+
+def libraries_of(matrix: Matrix) -> frozenset[str]:
+    """The projects that fall back on the torch index: what builds of torch require, and no other of such a name."""
+    lines = {line for build in matrix.torch for line in build.requires if line.lower().startswith(BESIDE)}
+    return frozenset(normalise(each.name) for each in map(parse_requirement, lines) if each is not None)
 
 
 def companion_row(matrix: Matrix, candidate: Candidate, build: TorchBuild) -> Companion | None:

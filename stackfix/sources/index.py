@@ -146,6 +146,11 @@ class PackageIndex:
         self._raise_watchers_fault()
         return found
 
+    def pinned_by(self, project: str) -> str | None:
+        """What settings look a project up on indexes of its own, and on no other; None where none do."""
+        route = self._routes.get(project)
+        return None if route is None else route[1]
+
     def may_build(self, project: str) -> bool:
         """Whether the code of this project's sdists may run."""
         return self._builds is not None and project in self._builds
