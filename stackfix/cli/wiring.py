@@ -90,6 +90,7 @@ def lock_of_sources(
 ) -> Lock:
     """The lock that the sources give, all of them open meanwhile. `wheels`: whether any format is one of pip's."""
     from stackfix.cli.builds import allowed_builds
+    from stackfix.matrix.load import load_matrix
     from stackfix.sources.index import PackageIndex
 
     asking, settings = followed.stack, followed.settings
@@ -101,8 +102,6 @@ def lock_of_sources(
         PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index,
                      builds=builds) as index,
     ):
-        from stackfix.matrix.load import load_matrix
-
         matrix = load_matrix(directory)
         if wheels:
             index.prefetch_pages(expected_projects(asking, matrix))
@@ -122,11 +121,16 @@ def lock_of_sources(
                 asking, matrix, index, releases, command=lambda asked: offered_command(asked, options, followed),
                 books=symbol_books(directory), solver=solver, wheels=wheels, torch_wheels=torch_wheels,
             )
+    note_answers(index, releases, torch_wheels, common)
+    return lock
+
+
+def note_answers(index: PackageIndex, releases: AnyReleases, torch_wheels: TorchIndex, common: CommonOptions) -> None:
+    """Notes what the sources answered, and says where nothing could be kept."""
     common.seen.answered(index.answers())
     note_releases(releases, common)
     note_torch_index(torch_wheels, common)
     tell_cache(index, common)
-    return lock
 
 
 def public_addresses(settings: IndexSettings) -> tuple[str, ...]:
