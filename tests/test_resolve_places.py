@@ -250,6 +250,33 @@ def test_the_driver_on_windows_is_told_beside_linux_alone() -> None:
         assert alone.stack.driver_min == ("527.41" if matrix is not PLACES else None)
 
 
+@pytest.mark.parametrize(("place", "tag", "python", "words"), [
+    ("linux-64", "cp38-abi3-manylinux_2_31_x86_64", "3.10", "its wheels need glibc 2.31 or newer: --glibc 2.31"),
+    (MAC, "cp38-abi3-macosx_15_0_arm64", "3.10", "its wheels need macOS 15.0 or newer: --macos 15.0"),
+    ("linux-64", "cp311-abi3-manylinux_2_31_x86_64", "3.10", "its wheels are for 3.11 and newer"),
+    ("linux-64", "cp39-cp39-manylinux_2_17_x86_64", "3.10", "its wheels are for 3.9"),
+])
+def test_a_wheel_is_refused_for_what_it_really_needs(place: str, tag: str, python: str, words: str) -> None:
+    where = index()
+    where.projects["picky"] = {"1.0": Release(tags=(tag,))}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("picky", torch="==2.3.1", platforms=(place,), pythons=(python,)), where)
+    text = f"picky 1.0 has no file for Python {python} on {place} ({words})"
+    assert text in [cause.text for cause in caught.value.causes], caught.value.causes
+
+
+@pytest.mark.parametrize("pythons", [(), ("3.10",)])
+def test_a_torch_for_a_newer_macos_alone_says_so(pythons: tuple[str, ...]) -> None:
+    where = index()
+    where.projects["torch"]["2.4.1"] = Release(
+        requires=NEEDS_LINUX,
+        tags=tuple(tag for each in ("macosx_14_0_arm64", TAGS["linux-64"]) for tag in wheel_tags(PYTHONS, each)))
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked(torch="==2.4.1", platforms=(MAC,), pythons=pythons, macos="13.0"), where)
+    assert any("its wheels need macOS 14.0 or newer: --macos 14.0" in cause.text for cause in caught.value.causes), (
+        caught.value.causes)
+
+
 FLOORS = tuple(replace(each, windows={12: "527.41", 11: "452.39"}.get(each.cuda_major))
                for each in PLACES.driver_families)
 

@@ -8,8 +8,8 @@ from itertools import chain
 
 from packaging.version import Version
 
-from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.needs import Candidate, Exclusion, Need
+from stackfix.resolve.offered import newer_system_words, offered_words
 from stackfix.resolve.page_versions import PageVersions
 from stackfix.resolve.pep508 import pins_exactly, wants_prereleases
 from stackfix.resolve.records import ProjectPage, SelectivePage
@@ -176,26 +176,10 @@ class Project:
         elif "hash" in misfits:
             reason, by_python = "has no file with a sha256 on its index page", False
         else:
-            reason, by_python = f"has no file for {place}{self._offered(version)}", True
+            reason, by_python = f"has no file for {place}{offered_words(target, self._files(version))}", True
         return Exclusion(version=str(version), kind="index", reason=reason, source=source, by_python=by_python)
 
-    def _offered(self, version: Version) -> str:
-        """` (its wheels are for 3.8, 3.9)`, or for other platforms, as far as wheel names tell."""
-        wheels = [file.filename for file in self._files(version) if file.is_wheel]
-        platforms = {platform_of_wheel(name) for name in wheels}
-        if wheels and not {self._view.target.platform, None} & platforms:
-            return f" (its wheels are for {', '.join(sorted(filter(None, platforms)))})"
-        pythons = {file.filename[:-4].split("-")[-3] for file in self._files(version) if file.is_wheel}
-        required = {file.requires_python for file in self._files(version) if file.requires_python}
-        if pythons and pythons != {"py3"}:
-            ordered = sorted(pythons, key=lambda tag: (len(tag), tag))
-            return f" (its wheels are for {', '.join(map(_python_words, ordered))})"
-        if required:
-            return f" (it requires Python {', '.join(sorted(required))})"
-        return ""
-
-
-def _python_words(tag: str) -> str:
-    """`3.8` for cp38; other tags as they are."""
-    digits = tag.removeprefix("cp")
-    return f"{digits[0]}.{digits[1:]}" if tag.startswith("cp") and digits.isdigit() and len(digits) > 1 else tag
+    def newer_system(self, version: Version) -> str:
+        """` (its wheels need macOS 14.0 or newer: --macos 14.0)`, where that is all; else nothing."""
+        names = [file.filename for file in self._files(version) if file.is_wheel]
+        return newer_system_words(self._view.target, names)

@@ -16,7 +16,7 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.flash_reasons import flash_plans, no_wheel_reason
 from stackfix.resolve.pep508 import admits
-from stackfix.resolve.question import FLASH_ATTN, Question
+from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
 from stackfix.resolve.records import Target
 from stackfix.resolve.roots import closure_problem
 from stackfix.resolve.stack import Stack, places_without_wheels, pythons_to_try, stacks
@@ -147,8 +147,19 @@ def _no_python(evidence: Evidence, question: Question, stack: Stack) -> Reason:
     says = f"has no wheel{one} on the {index_words(build)} for {', '.join(places)}"
     if build is not None and question.request.exclude_newer is not None:
         says += " that is known to be uploaded before the --exclude-newer date: the torch index states none"
+    says += next((words for place in lacking if (words := _newer_system(evidence, question, stack, place))), "")
     asks = tuple(asked for place in places for asked in question.platform_ask(place))
     return Reason(kind="index", asks=(*asks, *question.file_asks()), says=says, source=page_words(evidence, build))
+
+
+def _newer_system(evidence: Evidence, question: Question, stack: Stack, place: str) -> str:
+    """What its wheels for the place need of the system, where that is why none is taken; else nothing."""
+    build = stack.builds.get(place)
+    if build is None:
+        return ""
+    targets = [question.target(python, place) for python in (question.request.default_python, *build.pythons)]
+    told = (evidence.project_for(TORCH, target, build).newer_system(stack.version) for target in targets)
+    return next(filter(None, told), "")
 
 
 def _hold(evidence: Evidence, flash: FlashAttn, solved: Solved, partner: Partner) -> Solved | Refusal:
