@@ -16,9 +16,13 @@ def main() -> None:
 
         status = answered(sys.argv[1:])
         if status is None:
+            from stackfix.cli import early_ask
+
+            early_ask.ask(sys.argv[1:])
             from stackfix.cli.app import run
 
             status = run(sys.argv[1:])
+            early_ask.drop()
     except KeyboardInterrupt:       # while importing, or while something else was being told
         sys.stderr.write("interrupted\n")
         status = 130

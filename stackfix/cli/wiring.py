@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stackfix.cli import early_ask
 from stackfix.cli.common import CommonOptions
 from stackfix.cli.followed import follow_settings, with_settings_notes
 from stackfix.cli.offered import offered_command
@@ -91,18 +92,15 @@ def lock_of_sources(
     """The lock that the sources give, all of them open meanwhile. `wheels`: whether any format is one of pip's."""
     from stackfix.cli.builds import allowed_builds
     from stackfix.matrix.load import load_matrix
-    from stackfix.sources.index import PackageIndex
 
     asking, settings = followed.stack, followed.settings
     if not wheels:
         asking = asking.with_(platforms=tuple(filter(has_channels, asking.platforms)))
     builds = allowed_builds(options, common)
-    with (
-        Bars(shown=not (common.quiet or common.as_json)) as bars,
-        PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline, progress=bars.index,
-                     builds=builds) as index,
-    ):
-        matrix = load_matrix(directory)
+    index, known = begun_index(settings, common, directory)
+    with Bars(shown=not (common.quiet or common.as_json)) as bars, index:
+        index.attend(progress=bars.index, builds=builds)
+        matrix = load_matrix(directory) if known is None else known
         if wheels:
             index.prefetch_pages(expected_projects(asking, matrix))
             index.let_ask()
@@ -131,6 +129,18 @@ def note_answers(index: PackageIndex, releases: AnyReleases, torch_wheels: Torch
     note_releases(releases, common)
     note_torch_index(torch_wheels, common)
     tell_cache(index, common)
+
+
+def begun_index(
+    settings: IndexSettings, common: CommonOptions, directory: Path | None,
+) -> tuple[PackageIndex, Matrix | None]:
+    """The index that was asked ahead, with the matrix that told what for; else one that was asked nothing, and None."""
+    begun = early_ask.taken(settings, cache_dir=common.cache_dir, offline=common.offline)
+    if begun is not None:
+        return begun.index, begun.matrix if directory is None else None
+    from stackfix.sources.index import PackageIndex
+
+    return PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline), None
 
 
 def public_addresses(settings: IndexSettings) -> tuple[str, ...]:
@@ -188,14 +198,13 @@ def tell_cache(index: PackageIndex, common: CommonOptions) -> None:
 
 def expected_projects(request: StackRequest, matrix: Matrix) -> tuple[str, ...]:
     """Projects that the lock will likely hold, to be asked for first; a wrong guess costs one request."""
-    from stackfix.matrix.hints import follow, torch_needs
+    from stackfix.matrix import hints
     from stackfix.request.names import leading_name
 
     asked = (leading_name(requirement.text) for requirement in request.requirements)
-    hinted = follow(dict(matrix.closures), ("torch", *(name for name in asked if name)))
-    platforms = dict.fromkeys(platform for platform, variant in map(split_place, request.platforms) if not variant)
-    needed = torch_needs(matrix, torch=request.torch, cuda=request.cuda, platforms=platforms)
-    return tuple(dict.fromkeys((*hinted, *needed)))
+    return hints.expected_projects(
+        matrix, [name for name in asked if name], torch=request.torch, cuda=request.cuda,
+        platforms=[platform for platform, variant in map(split_place, request.platforms) if not variant])
 
 
 def open_release_source(

@@ -26,6 +26,14 @@ def follow(closures: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> t
     return tuple(hinted)
 
 
+def expected_projects(matrix: Matrix, names: Iterable[str], *, torch: str | None, cuda: str | None,
+                      platforms: Iterable[str]) -> tuple[str, ...]:
+    """Projects that a lock of torch and `names` will likely hold; a wrong guess costs one request."""
+    hinted = follow(dict(matrix.closures), ("torch", *names))
+    needed = torch_needs(matrix, torch=torch, cuda=cuda, platforms=dict.fromkeys(platforms))
+    return tuple(dict.fromkeys((*hinted, *needed)))
+
+
 def torch_needs(matrix: Matrix, *, torch: str | None, cuda: str | None, platforms: Iterable[str]) -> tuple[str, ...]:
     """Projects that the likely torch requires: the newest build of the default index that looks like what is asked.
 

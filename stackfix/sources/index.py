@@ -79,6 +79,10 @@ class PackageIndex:
         self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
         self._watcher_fault: Exception | None = None
 
+    def attend(self, *, progress: Progress | None, builds: Allowed | None) -> None:
+        """Takes in what is known only after the first pages were asked for."""
+        self._progress, self._builds = progress, builds
+
     def watch(self, *, on_page: Callable[[Page], None] | None = None,
               on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None) -> None:
         """Call these as soon as an answer is there, from whatever thread has it; a place to prefetch what follows.
