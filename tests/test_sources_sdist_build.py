@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stackfix.errors import Unreachable
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import HashMismatch, NotAllowedOffline, SdistBuildFailed
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexPolicy, IndexSettings, Route
 from stackfix.sources.sdist_build import Allowed, remove_tree
-from stackfix.sources.sdist_build_install import installer_environment, with_logins, without_secrets
+from stackfix.sources.sdist_build_child import living
+from stackfix.sources.sdist_build_hooks import NO_ROOM
+from stackfix.sources.sdist_build_install import (
+    NotFollowed,
+    installer_environment,
+    refuse_pinned,
+    with_logins,
+    without_secrets,
+)
 from stackfix.sources.sdist_build_python import machine_name
 from tests.replay.wheels import make_wheel
 from tests.sdists import metadata, sdist, tar
@@ -219,6 +230,36 @@ def test_a_build_requirement_with_an_index_of_its_own_is_not_looked_up_elsewhere
         place.build(sdist(build_requires=["Helper"]))
 
 
+@pytest.mark.parametrize("uv", [True, False])
+def test_nor_is_one_that_a_build_requirement_requires(place: Place, uv: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer knows of no pins: what it took from elsewhere never runs."""
+    if not uv:
+        monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
+    route = Route(project="secret-lib", indexes=("https://b.example/simple",), why="uv.toml pins it")
+    helper = "helper-1.0-py3-none-any.whl"
+    place.offer("helper", helper, make_wheel(helper, requires=["Secret.Lib"]))
+    place.offer("secret-lib", "secret_lib-9.0-py3-none-any.whl", make_wheel("secret_lib-9.0-py3-none-any.whl"))
+    place.settings = lambda url, **changes: settings_for(url, routes=(route,), **changes)
+    with pytest.raises(SdistBuildFailed, match="ask for secret_lib, which is pinned to an index of its own"):
+        place.build(sdist(build_requires=["helper"], before="raise SystemExit('ran')"))
+    assert not [line for line in place.said if "ran" in line.split()]
+
+
+@pytest.mark.parametrize(("installed", "refused"), [
+    ("lib/python3.11/site-packages/a-1.0.dist-info", True),
+    ("lib64/python3.11/site-packages/A-1.0-1.dist-info", True),
+    ("Lib/site-packages/b.c-1.0.dist-info", True),
+    ("lib/python3.11/site-packages/b-c-1.0.dist-info", True),
+    ("lib/python3.11/site-packages/a_b-1.0.dist-info", False),
+    ("lib/python3.11/site-packages/setuptools/_vendor/a-1.0.dist-info", False),
+])
+def test_what_was_installed_is_known_by_its_folder(tmp_path: Path, installed: str, refused: bool) -> None:
+    (tmp_path / installed).mkdir(parents=True)
+    settings = settings_for(routes=tuple(Route(project=name, indexes=(), why="") for name in ("a", "b-c")))
+    with pytest.raises(NotFollowed) if refused else nullcontext():
+        refuse_pinned(tmp_path, settings)
+
+
 def test_the_code_has_a_home_of_its_own_and_no_index(place: Place, tmp_path: Path) -> None:
     place.environ = {**LEAKY, "HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()
@@ -330,6 +371,29 @@ def test_a_python_that_is_not_here_is_named_with_the_way_to_it(place: Place) -> 
     assert place.said == []
 
 
+def test_a_full_disk_is_not_blamed_on_the_sdist(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SdistBuildFailed, match=r"its build ended in an error: OSError: .*No space left") as told:
+        place.build(sdist(during="open('/dev/full', 'w', buffering=1).write('x' * 9999 + chr(10))"))
+    assert told.value.next_step() == NO_ROOM
+    temporary, opened = Path(str(tempfile.tempdir)), Path.open
+
+    def full(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name == "own.py":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return opened(path, *how, **more)
+
+    for folder, patched, named, reason in (
+        (temporary, full, f"the temporary folder {temporary}", errno.ENOSPC),
+        (temporary / "none", opened, "the temporary folder", errno.ENOENT),
+    ):
+        monkeypatch.setattr("tempfile.tempdir", str(folder))
+        monkeypatch.setattr(Path, "open", patched)
+        with pytest.raises(Unreachable) as fault:
+            place.build(sdist())
+        assert (fault.value.what(), fault.value.next_step()) == (f"{named}: {os.strerror(reason)}", NO_ROOM)
+        assert type(fault.value) is Unreachable
+
+
 LEAVES = {              # ways to leave a build's process: none gets away
     "waits": "time.sleep(600)",
     "ignores": "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
@@ -357,6 +421,43 @@ def test_a_daemon_does_not_outlive_the_build_that_started_it(place: Place) -> No
     place.seconds = 2.0
     with pytest.raises(SdistBuildFailed, match="not done"):
         place.build(sdist(during=f"{DAEMON}time.sleep(600)"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who adopts orphans")
+@pytest.mark.parametrize("within", ["during", "before"])
+def test_whoever_kills_its_watcher_does_not_outlive_the_build(place: Place, tmp_path: Path, within: str) -> None:
+    killed, ran = tmp_path / "killed", tmp_path / "ran"
+    code = KILLER.format(killed=str(killed), ran=str(ran))
+    with pytest.raises(SdistBuildFailed, match="its build ended in an error"):
+        place.build(sdist(before=code) if within == "before" else sdist(during=f"exec({code!r})"))
+    assert killed.exists()
+    assert not ran.exists()
+    assert children_in_other_sessions() == []
+
+
+KILLER = """
+import os, pathlib, signal, time
+if os.fork() == 0:
+    os.setsid()
+    found = os.getpid()
+    while found > 1:
+        found = int(open(f'/proc/{{found}}/stat').read().rpartition(')')[2].split()[1])
+        if b'sdist_build_child.py' in open(f'/proc/{{found}}/cmdline', 'rb').read():
+            os.kill(found, signal.SIGKILL)
+            pathlib.Path({killed!r}).touch()
+            break
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    time.sleep(600)
+    pathlib.Path({ran!r}).touch()
+time.sleep(600)
+"""
+
+
+def children_in_other_sessions() -> list[int]:
+    """Living children of this process that were made by none of its own programs."""
+    return [pid for pid, (parent, _, session) in living().items() if parent == os.getpid() and session != os.getsid(0)]
 
 
 def test_whoever_closes_itself_in_is_removed(tmp_path: Path) -> None:

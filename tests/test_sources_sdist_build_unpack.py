@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import tarfile
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -110,13 +113,56 @@ def test_what_reaches_elsewhere_or_is_no_sdist_is_refused(content: bytes, reason
     (zipped({"demo-1.0/setup.py": "x" * 200_000}), "unpacks to more than 100000 bytes"),
     (tar({**SETUP, "demo-1.0/a": "x" * 60_000}, special("demo-1.0/b", tarfile.SYMTYPE, "a")),
      "unpacks to more than 100000 bytes"),
-    (tar({f"demo-1.0/{number}": "" for number in range(51)}), "more than 50 files|more than 100000 bytes"),
+    (tar({f"demo-1.0/{number}": "" for number in range(51)}), "more than 50 files"),
+    (tar({**SETUP, f"demo-1.0/{'d/' * 60}f": ""}), "more than 50 files"),
+    (tar({**SETUP, "demo-1.0/d0/f": ""}, *(
+        special(f"demo-1.0/d{number}/{name}", tarfile.SYMTYPE, f"../d{number - 1}")
+        for number in range(1, 7) for name in "xy")), "links to more than 20 files"),
+    (tar({**SETUP, **{f"demo-1.0/tree/{number}": "" for number in range(30)}}, special(
+        "demo-1.0/b", tarfile.SYMTYPE, "tree")), "links to more than 20 files"),
+    (tar({**SETUP, **{f"demo-1.0/{number}": "" for number in range(40)}}, *(
+        special(f"demo-1.0/l{number}", tarfile.SYMTYPE, "0") for number in range(6))), "more than 50 files"),
 ])
 def test_an_archive_that_grows_is_stopped(
     content: bytes, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sdist_build_unpack, "MOST_BYTES", 100_000)
     monkeypatch.setattr(sdist_build_unpack, "MOST_MEMBERS", 50)
+    monkeypatch.setattr(sdist_build_unpack, "MOST_COPIES", 20)
     with pytest.raises(BadArchive, match=reason):
         unpack_sdist(content, "demo-1.0.zip" if content[:2] == b"PK" else "demo-1.0.tar.gz", tmp_path / "source")
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= 100_000
+    assert len([*(tmp_path / "source").rglob("*")]) <= 50
+
+
+@pytest.mark.parametrize(("links", "reason"), [(40, ""), (41, "more than 40 links that lead to one another")])
+def test_links_lead_to_one_another_as_far_as_a_system_follows_them(tmp_path: Path, links: int, reason: str) -> None:
+    content = tar({**SETUP, "demo-1.0/0": "x"}, *(
+        special(f"demo-1.0/{number}", tarfile.SYMTYPE, f"{number - 1}") for number in range(1, links + 1)))
+    with pytest.raises(BadArchive, match=reason) if reason else nullcontext():
+        assert (unpack_sdist(content, "demo-1.0.tar.gz", tmp_path / "source") / "40").read_text() == "x"
+
+
+@pytest.mark.parametrize(("further", "reason"), [
+    (special("demo-1.0/setup.py/", tarfile.DIRTYPE), "'demo-1.0/setup.py': File exists"),
+    (special("demo-1.0/src", tarfile.SYMTYPE, "setup.py"), "'demo-1.0/src': Is a directory"),
+])
+def test_names_that_clash_are_told_without_the_scratch_folder(
+    further: tarfile.TarInfo, reason: str, tmp_path: Path,
+) -> None:
+    with pytest.raises(BadArchive) as fault:
+        unpack_sdist(tar({**SETUP, "demo-1.0/src/a": ""}, further), "demo-1.0.tar.gz", tmp_path / "source")
+    assert str(fault.value) == f"the sdist cannot be unpacked ({reason})"
+
+
+@pytest.mark.parametrize("content", [tar(SETUP), zipped(SETUP), tar({"demo-1.0/a/setup.py": ""})])
+def test_what_the_disk_does_is_no_fault_of_the_archive(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(path: Path, *how: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    into = tmp_path / "source"
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        unpack_sdist(content, "demo-1.0.zip" if content[:2] == b"PK" else "demo-1.0.tar.gz", into)

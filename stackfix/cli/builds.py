@@ -30,6 +30,7 @@ def allowed_builds(options: LockOptions, common: CommonOptions) -> Allowed | Non
         projects=frozenset(map(check_allow_builds, options.allow_builds)), environ=dict(os.environ),
         tell=lambda line: None if common.quiet else _echo(line), complain=_echo,
         seconds=SECONDS if text is None else _seconds(text),
+        by=None if options.project_file is None else f"allow-builds in {options.project_file}",
     )
 
 

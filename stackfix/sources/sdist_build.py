@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from stackfix.errors import Unreachable
 from stackfix.quick import dataclass
 from stackfix.sources.archives import BadArchive
 from stackfix.sources.core_metadata import parse_metadata
 from stackfix.sources.errors import BadMetadata, SdistBuildFailed
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
-from stackfix.sources.sdist_build_hooks import told_metadata
+from stackfix.sources.sdist_build_hooks import NO_ROOM, told_metadata
 from stackfix.sources.sdist_build_python import find_python, machine_name
 from stackfix.sources.sdist_build_unpack import unpack_sdist
 
@@ -37,6 +38,7 @@ class Allowed:
     tell: Callable[[str], object]
     complain: Callable[[str], object]
     seconds: float = SECONDS
+    by: str | None = None           # "allow-builds in stackfix.toml": where the user did not say so in this very run
 
     def __contains__(self, project: str) -> bool:
         return project in self.projects or ALL in self.projects
@@ -49,9 +51,10 @@ def build_metadata(
 
     One scratch folder, outside of any project, holds all that is written; it is gone afterwards.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="stackfix-build-"))
+    scratch: Path | None = None
     until = time.monotonic() + allowed.seconds
     try:
+        scratch = Path(tempfile.mkdtemp(prefix="stackfix-build-"))
         for name in ("home", "tmp"):
             (scratch / name).mkdir()
         executable = find_python(python, allowed.environ, scratch)
@@ -60,15 +63,21 @@ def build_metadata(
                 file.project, file.version, f"a build for Python {python} needs a Python {python}, and none is found"
                 " here", f"install it (`uv python install {python}`), or lock for a Python that is here")
         allowed.tell(f"building {file.project} {file.version} for Python {python} to read its requirements:"
-                     f" its code runs")
+                     f" its code runs{'' if allowed.by is None else f', as {allowed.by} allows'}")
         try:
             source = unpack_sdist(content, file.filename, scratch / "source")
         except BadArchive as fault:
             raise SdistBuildFailed(file.project, file.version, str(fault)) from None
         told = told_metadata(file, source, executable, scratch=scratch, until=until, allowed=allowed,
                              settings=settings)
+    except BrokenPipeError:         # of whoever is told
+        raise
+    except OSError as fault:        # what the sdist does wrong is told as such by all that is called here
+        folder = "the temporary folder" if scratch is None else f"the temporary folder {scratch.parent}"
+        raise Unreachable(folder, fault.strerror or "cannot be written", NO_ROOM) from None
     finally:
-        remove_tree(scratch)
+        if scratch is not None:
+            remove_tree(scratch)
     return _checked(told, file)
 
 

@@ -95,17 +95,27 @@ def end_all(first: int) -> None:
 
 def descendants() -> list[tuple[int, int]]:
     """(process, its group) of all living descendants of this one; [] where the system has no /proc."""
-    parents: dict[int, tuple[int, int]] = {}
+    return below({os.getpid()}, living())
+
+
+def living() -> dict[int, tuple[int, int, int]]:
+    """Parent, group and session of each process that lives; {} where the system has no /proc."""
+    found: dict[int, tuple[int, int, int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
-            state, parent, group = entry.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            state, parent, group, session = entry.read_text(errors="replace").rpartition(")")[2].split()[:4]
             if state != "Z":
-                parents[int(entry.parent.name)] = (int(parent), int(group))
+                found[int(entry.parent.name)] = (int(parent), int(group), int(session))
+    return found
+
+
+def below(roots: set[int], processes: dict[int, tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """(process, its group) of all that descend from `roots`."""
     found: list[tuple[int, int]] = []
-    known = {os.getpid()}
+    known = set(roots)
     more = True
     while more:
-        new = [(pid, group) for pid, (parent, group) in parents.items() if parent in known and pid not in known]
+        new = [(pid, group) for pid, (parent, group, _) in processes.items() if parent in known and pid not in known]
         known.update(pid for pid, _ in new)
         found += new
         more = bool(new)

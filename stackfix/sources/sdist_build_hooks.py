@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from stackfix.sources.sdist_build_install import (
     installer_environment,
     installer_words,
     lay_out,
+    refuse_pinned,
     requirement_line,
     without_secrets,
 )
@@ -38,8 +40,11 @@ if TYPE_CHECKING:
 
 SHOWN = 15              # last lines of what a failed build said
 _WIDEST = 300
+NO_ROOM = "make room in the temporary folder, or set TMPDIR to one that has some"
 _LACKS = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([A-Za-z_][A-Za-z0-9_]*)")
 _ODD_ANSWERS = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, IndexError)
+_OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+_FULL = re.compile("|".join(re.escape(os.strerror(number)) for number in sorted(_OF_THE_DISK)), re.IGNORECASE)
 _WARNING = threading.Lock()     # the filters of warnings belong to the whole process
 
 
@@ -89,7 +94,11 @@ class _Build:
         path = os.pathsep.join(filter(None, (str(programs), self._allowed.environ.get("PATH"))))
         self._own = {**self._own, "PATH": path}
         builder = self._builder(source, str(programs / "python"))
-        self._install((*builder.build_system_requires, *more), str(programs / "python"))
+        try:
+            self._install((*builder.build_system_requires, *more), str(programs / "python"))
+            refuse_pinned(Path(place), self._settings)
+        except NotFollowed as fault:
+            raise self._failed(fault.reason, None, fault.hint) from None
         return builder
 
     def _builder(self, source: Path, python: str) -> ProjectBuilder:
@@ -99,6 +108,7 @@ class _Build:
             with _quiet():
                 return ProjectBuilder(source, python, self._hook)
         except (BuildException, *_ODD_ANSWERS) as fault:
+            _raise_of_the_disk(fault)
             reason = _line(fault).replace(f"{source}{os.sep}", "")
             raise self._failed(f"its pyproject.toml cannot be used ({reason})") from None
 
@@ -121,21 +131,20 @@ class _Build:
         except BuildBackendException as fault:
             if isinstance(fault.exception, StackfixError):      # our own, of its time limit
                 raise fault.exception from None
+            _raise_of_the_disk(fault.exception)
             if not isinstance(fault.exception, CalledProcessError):
                 raise self._failed(f"its build backend gave no answer that can be read ({_line(fault)})") from None
             raise self._failed("its build ended in an error", self._last) from None
         except (BuildException, *_ODD_ANSWERS) as fault:
+            _raise_of_the_disk(fault)
             raise self._failed(f"its build backend gave no answer that can be read ({_line(fault)})") from None
 
     def _install(self, requires: Iterable[object], python: str) -> None:
-        """Installs build requirements, wheels alone, from the indexes of the settings."""
-        try:
-            lines = [requirement_line(text, self._settings) for text in requires]
-            if not lines:
-                return
-            words = installer_words(python, self._allowed.environ, self._settings)
-        except NotFollowed as fault:
-            raise self._failed(fault.reason, None, fault.hint) from None
+        """Installs build requirements, wheels alone, from the indexes of the settings. Raises NotFollowed."""
+        lines = [requirement_line(text, self._settings) for text in requires]
+        if not lines:
+            return
+        words = installer_words(python, self._allowed.environ, self._settings)
         own = Path(tempfile.mkdtemp(prefix="installer-", dir=self._scratch))
         try:
             listed = lay_out(own, lines, self._settings)
@@ -192,11 +201,19 @@ class _Build:
             hint = (f"such sdists are built with --no-build-isolation, beside a {lacking} that is there; lock does not:"
                     f" take a version of {self._file.project} that has wheels, or an index that has a wheel of it")
         elif lines:
+            if any(map(_FULL.search, lines)):
+                hint = NO_ROOM
             telling = [line for line in lines if not line.lstrip().startswith(("hint:", "[notice]"))] or lines
             reason = f"{reason}: {telling[-1].strip().removeprefix('cause: ')[:_WIDEST]}"
         for line in lines:
             self._allowed.complain(f"  | {line[:_WIDEST]}")
         return SdistBuildFailed(self._file.project, self._file.version, reason, hint)
+
+
+def _raise_of_the_disk(fault: BaseException) -> None:
+    """Raises it again where it is the disk's, and nobody's answer."""
+    if isinstance(fault, OSError) and fault.errno in _OF_THE_DISK:
+        raise fault
 
 
 @contextmanager

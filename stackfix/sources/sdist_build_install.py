@@ -59,6 +59,24 @@ def requirement_line(text: object, settings: IndexSettings) -> str:
     return str(found)
 
 
+def refuse_pinned(environment: Path, settings: IndexSettings) -> None:
+    """Raises NotFollowed where a project that the settings pin to an index was installed into `environment`.
+
+    Requirements of requirements are the installer's to find, which knows of no pins. Only names of folders are read:
+    what was installed may not run before it is known where it should have come from. A folder `a-b-1.0.dist-info`
+    may be of a-b or of a; below `site-packages` others keep copies of theirs (setuptools does).
+    """
+    pinned = {route.project for route in settings.routes}
+    found = (path.name.removesuffix(".dist-info") for pattern in ("lib*/python*/site-packages", "Lib/site-packages")
+             for path in sorted(environment.glob(f"{pattern}/*.dist-info")))
+    for name in found:
+        heads = {name[:at] for at, letter in enumerate(name) if letter == "-"}
+        for head in sorted(heads, key=len, reverse=True):
+            if normalise(head) in pinned:
+                raise NotFollowed(f"its build requirements ask for {head}, which is pinned to an index of its own, and"
+                                  " builds do not follow that")
+
+
 def installer_words(python: str, environ: Mapping[str, str], settings: IndexSettings) -> list[str]:
     """The command that installs into the environment of `python`: uv where it is, else pip. Raises NotFollowed."""
     if not settings.indexes:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stackfix.errors import Unreachable
 from stackfix.quick import dataclass
+from stackfix.sources.sdist_build_orphans import orphans_ended
 
 KEPT = 64 * 1024        # bytes of the output that are kept, the last ones
 GRACE = 25.0            # seconds in which the watching child ends all that the command started
@@ -36,8 +37,16 @@ def run_bounded(
     """How the command ended in `folder`, killed with all its descendants at `until` (of time.monotonic()).
 
     It has no input, and `environ` alone. Should this process die, a child of it ends the command and removes these
-    `leftovers`.
+    `leftovers`; should the command kill that child, this process ends what is left.
     """
+    with orphans_ended():
+        return _run(words, environ=environ, folder=folder, until=until, leftovers=leftovers)
+
+
+def _run(
+    words: Sequence[str], *, environ: Mapping[str, str], folder: Path, until: float, leftovers: Sequence[Path],
+) -> Ended:
+    """How the command ended, by its watching child."""
     watched = [sys.executable, "-I", "-S", _CHILD, os.pathsep.join(map(str, leftovers)), *words]
     try:
         process = subprocess.Popen(

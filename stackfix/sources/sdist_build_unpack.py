@@ -6,8 +6,10 @@ within the sdist becomes a copy of what it leads to; one that leads elsewhere is
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import posixpath
 import shutil
 import tarfile
@@ -18,13 +20,20 @@ from typing import IO
 from stackfix.sources.archives import BROKEN, BadArchive, Bounded, short
 
 MOST_BYTES = 1024 * 1024 * 1024
-MOST_MEMBERS = 100_000
+MOST_MEMBERS = 100_000  # files and folders
+MOST_COPIES = 10_000    # of them in the place of links: some bytes of archive may ask for any number
+MOST_LINKS = 40         # that lead to one another, as in Linux
 _LONGEST = 1024         # of a member's name
 _PIECE = 1 << 16
+# What a name does to a disk. Any other fault of a file that is written is the disk's, not the sdist's.
+_OF_NAMES = frozenset((errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ))
 
 
 def unpack_sdist(content: bytes, filename: str, into: Path) -> Path:
-    """The folder of the sources in `into`. Raises BadArchive for what is no sdist, or would reach elsewhere."""
+    """The folder of the sources in `into`. Raises BadArchive for what is no sdist, or would reach elsewhere.
+
+    OSError is left to be of the disk alone.
+    """
     into.mkdir()
     tree = _Tree(into)
     try:
@@ -34,13 +43,24 @@ def unpack_sdist(content: bytes, filename: str, into: Path) -> Path:
             _read_tar(content, tree)
         tree.copy_links()
     except BROKEN as fault:
-        raise BadArchive(f"the sdist cannot be unpacked ({short(fault)})") from None
+        told = short(fault)
+        if isinstance(fault, OSError) and fault.errno is not None:
+            if fault.errno not in _OF_NAMES:
+                raise
+            told = _clash(fault, into)
+        raise BadArchive(f"the sdist cannot be unpacked ({told})") from None
     found = [path for path in into.iterdir() if path.is_dir()]
     if len(found) != 1:
         raise BadArchive(f"the sdist has {len(found) or 'no'} folders at its top, where one holds the sources")
     if not any((found[0] / name).is_file() for name in ("pyproject.toml", "setup.py")):
         raise BadArchive("the sdist has neither pyproject.toml nor setup.py: nothing says how it is built")
     return found[0]
+
+
+def _clash(fault: OSError, into: Path) -> str:
+    """What a name did, without a word of the folder that is gone afterwards."""
+    name = str(fault.filename2 or fault.filename or "").removeprefix(f"{into}{os.sep}")
+    return f"{name[:100]!r}: {fault.strerror}" if name else str(fault.strerror)
 
 
 def _read_tar(content: bytes, tree: _Tree) -> None:
@@ -79,29 +99,42 @@ class _Tree:
     def __init__(self, top: Path) -> None:
         self._top = top
         self._members, self._bytes = MOST_MEMBERS, MOST_BYTES
+        self._folders = {top}
+        self._copies = MOST_COPIES
         self._links: dict[Path, Path] = {}
 
     def count(self, name: str, size: int) -> None:
         """Counts one member. Raises BadArchive beyond the bounds."""
         if len(name) > _LONGEST:
             raise BadArchive(f"the sdist holds a name of {len(name)} characters")
-        self._members -= 1
-        self._take(max(0, size))
+        self._take(1, max(0, size))
+
+    def _take(self, members: int, size: int = 0) -> None:
+        self._members -= members
         if self._members < 0:
             raise BadArchive(f"the sdist holds more than {MOST_MEMBERS} files")
-
-    def _take(self, size: int) -> None:
         self._bytes -= size
         if self._bytes < 0:
             raise BadArchive(f"the sdist unpacks to more than {MOST_BYTES} bytes")
 
     def folder(self, name: str) -> None:
-        self._place(name).mkdir(parents=True, exist_ok=True)
+        self._make(self._place(name))
+
+    def _make(self, folder: Path) -> None:
+        """Makes a folder with those above it, each of them counted: one name may ask for hundreds."""
+        new = []
+        while folder not in self._folders:
+            new.append(folder)
+            folder = folder.parent
+        self._take(len(new))
+        for each in reversed(new):
+            each.mkdir(exist_ok=True)
+            self._folders.add(each)
 
     def file(self, name: str, source: IO[bytes], size: int, *, runs: bool) -> None:
         """Writes one file of `size` bytes."""
         place = self._place(name)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        self._make(place.parent)
         with place.open("wb") as file:
             while size >= 0 and (piece := source.read(_PIECE)):
                 size -= len(piece)
@@ -121,18 +154,34 @@ class _Tree:
     def copy_links(self) -> None:
         """Puts a copy of what each link leads to in its place. Raises BadArchive for one that leads to nothing."""
         waiting = self._links
-        while waiting:
+        for _ in range(MOST_LINKS):
             ready = {place: target for place, target in waiting.items() if target not in waiting and target.exists()}
             for place, target in ready.items():
-                files = [path for path in target.rglob("*") if path.is_file()] if target.is_dir() else [target]
-                self._take(sum(path.stat().st_size for path in files))
-                place.parent.mkdir(parents=True, exist_ok=True)
                 if target.is_dir() and (place == target or target in place.parents):
                     raise BadArchive(f"the sdist holds {place.name[:100]!r}, a link to a folder that it lies in")
-                (shutil.copytree if target.is_dir() else shutil.copyfile)(target, place)
+                self._copy(target, place)
             waiting = {place: target for place, target in waiting.items() if place not in ready}
+            if not waiting:
+                return
             if not ready:
                 raise BadArchive(f"the sdist holds {next(iter(waiting)).name[:100]!r}, a link to what it does not hold")
+        raise BadArchive(f"the sdist holds more than {MOST_LINKS} links that lead to one another")
+
+    def _copy(self, target: Path, place: Path) -> None:
+        """Copies a file, or a folder with all in it, once all of it is counted."""
+        found = [target, *(sorted(target.rglob("*")) if target.is_dir() else ())]
+        self._copies -= len(found)
+        if self._copies < 0:
+            raise BadArchive(f"the sdist holds links to more than {MOST_COPIES} files")
+        self._take(len(found), sum(path.stat().st_size for path in found if path.is_file()))
+        self._make(place.parent)
+        for path in found:
+            new = place / path.relative_to(target)
+            if path.is_dir():
+                new.mkdir()
+            else:
+                shutil.copyfile(path, new)
+                shutil.copymode(path, new)
 
     def _place(self, name: str) -> Path:
         """Where a member belongs. Raises BadArchive for one that lies elsewhere."""
