@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.markers import Marker
 
 from stackfix.errors import BadInput
+from stackfix.platforms import PLATFORMS
 from stackfix.sync.errors import LockDoesNotFit
 from stackfix.sync.pylock import parse_pylock
 from stackfix.sync.records import Interpreter
+from stackfix.sync.targets import PYTHONS
 from stackfix.write.pylock import render_pylock
 from stackfix.write.records import Entry
 from stackfix.write.requirements import requirements_entries
@@ -25,6 +28,9 @@ INTERPRETER = Interpreter(
     externally_managed=False, has_pip=False, markers=tuple(sorted(MARKERS.items())),
 )
 HEAD = 'lock-version = "1.0"\ncreated-by = "x"\n'
+
+
+ALWAYS = "python_version > '3' or "
 
 
 def document(*packages: str, head: str = "") -> str:
@@ -110,6 +116,13 @@ def test_a_lock_for_other_environments(head: str) -> None:
         (document(f'name = "a"\nversion = "1"\nmarker = "\'x\' in extras"\n{wheel()}'), "(a)", "extras or dependency"),
         (document(f'name = "a"\nversion = "1"\nmarker = "nonsense"\n{wheel()}'), "(a)", "is not a marker"),
         (document(*[f'name = "a"\nversion = "1"\n{wheel()}'] * 2), "packages[1]", "a is locked twice"),
+        (HEAD + f"requires-python = '{',>=3' * 5000}'\npackages = []", "requires-python", "has 20000 characters"),
+        (HEAD + f"environments = ['x', \"{ALWAYS * 700} \"]\npackages = []", "environments[1]",
+         "no lock has more than 16384"),
+        (document(f'name = "a"\nversion = "1"\nmarker = "{ALWAYS * 700} "\n{wheel()}'), "packages[0] marker",
+         "no lock has more than 16384"),
+        (document(*(f'name = "a{one}"\nversion = "1"\nmarker = "{ALWAYS * 300} {one}"\n{wheel()}'
+                    for one in range(40))), "packages[36] marker", "the same ones counted once"),
     ],
 )
 def test_what_is_not_installed_is_named(text: str, where: str, reason: str) -> None:
@@ -118,6 +131,37 @@ def test_what_is_not_installed_is_named(text: str, where: str, reason: str) -> N
     assert caught.value.thing.startswith("pylock.toml")
     assert where in caught.value.thing
     assert reason in caught.value.reason
+
+
+def test_one_marker_of_many_packages_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    evaluate = Marker.evaluate
+
+    def counted(self: Marker, environment: dict[str, str]) -> bool:
+        asked.append(str(self))
+        return evaluate(self, environment)
+
+    monkeypatch.setattr(Marker, "evaluate", counted)
+    marker = f"{ALWAYS * 500}python_version > '2.71'"       # of no other test: what was told once is remembered
+    found = entries(document(*(f'name = "a{one}"\nversion = "1"\nmarker = "{marker}"\n{wheel()}' for one in range(50))))
+    assert len(found) == 50
+    assert len(asked) == 1
+
+
+def test_the_other_environments_of_a_lock_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"sys_platform == 'win32' and python_version > '3.{one}'" for one in range(300)]
+    asked: list[str] = []
+    evaluate = Marker.evaluate
+
+    def counted(self: Marker, environment: dict[str, str]) -> bool:
+        asked.append(str(self))
+        return evaluate(self, environment)
+
+    monkeypatch.setattr(Marker, "evaluate", counted)
+    for _ in range(20):
+        with pytest.raises(LockDoesNotFit):
+            entries(document(head=f"environments = {texts}\n"))
+    assert len(asked) <= len(texts) * (len(PYTHONS) * len(PLATFORMS) + 1)
 
 
 @given(st.text())

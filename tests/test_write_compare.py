@@ -41,6 +41,15 @@ def every_line() -> list[tuple[str, int]]:
     ]
 
 
+def test_a_long_marker_is_told_shortened_with_each_line_of_its_package(tmp_path: Path) -> None:
+    head = '[[packages]]\nname = "a"\n'
+    lines = f'marker = "{"x" * 50_000}"\n' + 'wheels = "other"\n' * 100
+    (tmp_path / "pylock.toml").write_text(head + lines)
+    found = compare(tmp_path, (PlannedFile(path="pylock.toml", text=head),))
+    assert len(found) == 101
+    assert {one.about for one in found} == {f"a ({'x' * 300}…)"}
+
+
 @pytest.mark.parametrize(("path", "number"), every_line())
 def test_any_one_altered_line_is_named(tmp_path: Path, path: str, number: int) -> None:
     write_files(tmp_path, FILES)

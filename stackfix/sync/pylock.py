@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -11,6 +12,7 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from stackfix.errors import BadInput
 from stackfix.platforms import CPU
+from stackfix.sync.bounds import check_markers
 from stackfix.sync.errors import LockDoesNotFit
 from stackfix.sync.fits import marker_holds, python_fits
 from stackfix.sync.parse import FILLED_IN, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
@@ -36,7 +38,7 @@ def parse_pylock(text: str, name: str, interpreter: Interpreter) -> tuple[tuple[
 
 
 def read_document(text: str, name: str) -> dict[str, Any]:
-    """The parsed file. Raises BadInput where it is no lock of a version that is known here."""
+    """The parsed file. Raises BadInput where it is no lock of a version that is known here, or larger than any."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:       # TOMLDecodeError, or a number that int() refuses
@@ -44,6 +46,7 @@ def read_document(text: str, name: str) -> dict[str, Any]:
     if not str(document.get("lock-version", "")).startswith("1."):
         raise BadInput(name, f"lock-version {document.get('lock-version')!r} is not 1.x",
                        "only pylock.toml of PEP 751 is read")
+    check_markers(document, name)
     return document
 
 
@@ -74,11 +77,15 @@ def check_environment(document: Mapping[str, Any], name: str, interpreter: Inter
     texts = [expect(marker, str, f"{name} environments") for marker in expect(markers, list, f"{name} environments")]
     if len(texts) > MOST_ENVIRONMENTS:
         raise BadInput(f"{name} environments", f"are {len(texts)}: no lock has more than {MOST_ENVIRONMENTS}")
-    def holds(text: str, other: Interpreter) -> bool:
-        return marker_holds(text, f"{name} environments", other)
+    distinct = tuple(dict.fromkeys(texts))
+    if not any(marker_holds(text, f"{name} environments", interpreter) for text in distinct):
+        raise LockDoesNotFit(lock=name, locked_for=told_once(distinct, name), environment=environment)
 
-    if not any(holds(text, interpreter) for text in texts):
-        raise LockDoesNotFit(lock=name, locked_for=told_environments(texts, holds), environment=environment)
+
+@lru_cache(maxsize=8)
+def told_once(texts: tuple[str, ...], name: str) -> str:
+    """What a file's environments are called: `diff` asks for each target that is none of them."""
+    return told_environments(texts, lambda text, other: marker_holds(text, f"{name} environments", other))
 
 
 def parse_package(package: Mapping[str, Any], where: str, interpreter: Interpreter) -> Entry | None:

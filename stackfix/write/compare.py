@@ -17,6 +17,7 @@ __all__ = ["Difference", "compare"]
 
 KEYS = 3                        # lines below [[packages]] that say which it is
 TEXT = re.compile(r'(?P<key>name|marker) = "(?P<value>[^"]*)"')
+SHOWN = 300                     # characters of a marker: it is told again with each line of its package
 MOST_CELLS = 4_000_000          # found x expected lines that are still aligned; beyond, they are paired in order
 
 
@@ -58,7 +59,8 @@ def package_at(lines: list[str], starts: list[int], number: int) -> str | None:
         return None
     first = starts[place - 1] + 1
     stated = {match["key"]: match["value"] for line in lines[first:first + KEYS] if (match := TEXT.fullmatch(line))}
-    behind = f" ({stated['marker']})" if "marker" in stated else ""
+    marker = stated.get("marker", "")
+    behind = f" ({marker[:SHOWN]}{'…' if len(marker) > SHOWN else ''})" if marker else ""
     return f"{stated.get('name', '?')}{behind}"
 
 
