@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stackfix.sources.cache import Cache, holds_secret, is_ours
+from stackfix.sources.connect import leads_to_loopback
 from stackfix.sources.errors import RequestFailed
 from stackfix.sources.transport import Transport
 from tests.cli_world import ASKED, Say, World
@@ -134,7 +136,10 @@ def test_marks_of_a_query_without_end_are_read_in_one_pass() -> None:
     assert not holds_secret(b"?" * 2_000_000 + b"@" * 2_000_000 + b"://" * 700_000)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:9", "localhost:9", "[::1]:9", "0.0.0.0:9", "127.1:9", "api.localhost"])
+@pytest.mark.parametrize("host", [
+    "127.0.0.1:9", "localhost:9", "[::1]:9", "0.0.0.0:9", "127.1:9", "api.localhost", "2130706433", "0", "0x7f.1",
+    "[::]", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1]", "LOCALHOST.", "ip6-localhost", "017700000001",
+])
 def test_no_index_elsewhere_leads_to_this_machine(host: str) -> None:
     """The index is asked through a proxy, so that it may have a name of its own."""
     with RawServer(lambda _: status("302 Found", f"Location: http://{host}/")) as proxy:
@@ -144,6 +149,16 @@ def test_no_index_elsewhere_leads_to_this_machine(host: str) -> None:
         transport.close()
     assert "redirects to this machine" in fault.value.what()
     assert len(proxy.heads) == 1
+
+
+def test_a_name_elsewhere_that_leads_to_this_machine_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        place = {"evil.example": "::ffff:127.0.0.1", "files.example": "192.0.2.7"}[host]
+        return [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", (place, 0, 0, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    assert leads_to_loopback("evil.example")
+    assert not leads_to_loopback("files.example")
 
 
 def test_an_index_on_this_machine_may_lead_to_another_there() -> None:

@@ -199,6 +199,15 @@ def test_netrc_entries_are_for_named_hosts_only(tmp_path: Path) -> None:
     assert read(tmp_path, {"NETRC": str(tmp_path / "none")}).netrc == ()
 
 
+def test_what_a_netrc_says_is_not_shown_where_it_cannot_be_read(tmp_path: Path) -> None:
+    write(tmp_path / ".netrc", "machine a.example\n  login me password s3cret of-words\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    [told] = read(tmp_path).ignored
+    assert told.startswith(f"{tmp_path}/.netrc: makes no sense at line ")
+    assert "s3cret" not in told
+    assert "of-words" not in told
+
+
 def test_secrets_are_in_no_representation(tmp_path: Path) -> None:
     write(tmp_path / ".netrc", "machine a.example login a password s3cret\n")
     (tmp_path / ".netrc").chmod(0o600)

@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from stackfix.errors import StackfixError, Unreachable
+from stackfix.matrix.load import load_matrix
 from stackfix.sources.address import parse_address
+from stackfix.sources.credentials import Credentials
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.keyring import LARGEST, Keyring
 from stackfix.sources.records import IndexSettings
+from stackfix.sources.releases import open_releases
 from stackfix.sources.settings import read_settings
-from tests.sources_servers import RawServer, header_of, path_of, status
+from stackfix.sources.torch_index import open_path
+from tests.sources_servers import RawServer, header_of, path_of, settings_for, status
 from tests.uv_index_servers import Indexes, bare_environment, uv, write_all
 
 LOGIN = "me:s3cret"
@@ -138,6 +142,39 @@ def test_a_refusal_asks_keyring_once_for_the_index_alone(home: Path, tmp_path: P
         host = indexes.url.removeprefix("http://")
         assert asked(home) == [f"get {indexes.url}/locked/simple/ --mode creds", f"get {host} --mode creds"]
         assert indexes.logins_sent() == {"locked": {None}}
+
+
+@pytest.mark.parametrize("user", ["", "me@"])
+def test_keyring_is_not_asked_for_what_is_no_index(user: str, home: Path, tmp_path: Path) -> None:
+    """The torch index, a copy of it and the release source: their refusals, of a limit that is reached say, ask nobody.
+
+    Who names a user there wants to be known.
+    """
+    program(home)
+    environ = {"PIP_INDEX_URL": "https://index.invalid/simple", "PIP_KEYRING_PROVIDER": "subprocess"}
+    settings = read_settings(environ=environ, home=home, prefix=tmp_path)
+    with RawServer(lambda _: status("403 Forbidden")) as server:
+        url = server.url.replace("://", f"://{user}")
+        with open_path(f"{url}/whl/cu118", settings=settings, cache_dir=tmp_path / "c", offline=False) as index, \
+                pytest.raises(Unreachable, match="it answered 403"):
+            index.page("torch")
+        torch = len(asked(home))
+        with open_releases(f"{url}/api", sources=load_matrix().sources, settings=settings, cache_dir=tmp_path / "c",
+                           offline=False) as releases, pytest.raises(Unreachable, match="it answered 403"):
+            releases.assets(("2.5.8",))
+        assert (torch > 0, len(asked(home)) > torch) == (bool(user), bool(user))
+        assert any(server.header("authorization")) == bool(user)
+
+
+def test_netrc_goes_by_plain_http_only_to_hosts_that_settings_name() -> None:
+    """An index page, or a redirect, may name any host that netrc has a login for."""
+    netrc = (("files.example", "me", "s3cret"), ("index.example", "me", "s3cret"), ("api.example", "me", "s3cret"))
+    known = Credentials(settings_for("http://index.example/simple", netrc=netrc))
+    known.learn("http://api.example/x", is_index=False)
+    sent = {url: known.header_for(parse_address(url)) is not None for url in (
+        "http://index.example/files/x", "http://api.example/x", "https://files.example/x", "http://files.example/x",
+        "http://files.example:8080/x")}
+    assert list(sent.values()) == [True, True, True, False, False]
 
 
 def test_the_host_is_asked_where_the_address_is_not_known(home: Path, tmp_path: Path) -> None:

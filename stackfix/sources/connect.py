@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
 
+_OURSELVES = frozenset(("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"))
 _ABOUT_MACHINES = frozenset(("fd00:ec2::254", "100.100.100.200", "168.63.129.16"))    # beside 169.254.169.254
 
 
@@ -213,7 +214,33 @@ def is_of_the_machine(address: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine by its name or number, as far as that can be told without asking."""
-    return host == "localhost" or host.endswith(".localhost") or host.startswith(("127.", "0.")) or host == "::1"
+    bare = host.lower().rstrip(".")
+    return bare in _OURSELVES or bare.endswith(".localhost") or _is_loopback_number(bare)
+
+
+def leads_to_loopback(host: str) -> bool:
+    """Whether a host is this machine by any of the addresses that its name has."""
+    if is_loopback(host):
+        return True
+    try:
+        return any(_is_loopback_number(str(found[4][0])) for found in socket.getaddrinfo(host, None))
+    except (OSError, UnicodeError):
+        return False            # there is nobody to connect to
+
+
+def _is_loopback_number(host: str) -> bool:
+    """Of an IP address in any of its forms: 127.1, 0x7f000001 and 2130706433 are 127.0.0.1."""
+    import ipaddress
+
+    try:
+        number: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            number = ipaddress.IPv4Address(socket.inet_aton(host))
+        except OSError:
+            return False
+    inner = getattr(number, "ipv4_mapped", None) or number
+    return inner.is_loopback or inner.is_unspecified or (inner.version == 4 and inner.packed[0] == 0)
 
 
 def bypasses_proxy(host: str, port: int, no_proxy: str | None) -> bool:

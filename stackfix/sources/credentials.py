@@ -17,6 +17,7 @@ class Credentials:
         self._by_origin: dict[tuple[str, str, int], list[tuple[str, str]]] = {}
         self._netrc = {host: (user, password) for host, user, password in settings.netrc}
         self._by_host = {host: basic(user, password) for host, user, password in settings.netrc}
+        self._named: set[str] = set()           # hosts that settings or options name themselves
         self._policies = tuple((parse_address(policy.base), policy) for policy in settings.policies
                                if _is_address(policy.base))
         self._lock = threading.Lock()
@@ -27,11 +28,17 @@ class Credentials:
         for url in (*settings.indexes, *(pin.url for pin in settings.pins if pin.url is not None)):
             self.learn(url)
 
-    def learn(self, url: str) -> None:
-        """Remember the credentials in `url` for its server, below its path first."""
+    def learn(self, url: str, *, is_index: bool = True) -> None:
+        """Remember the credentials in `url` for its server, below its path first.
+
+        Of what is no index the keyring is asked only for the password of a user that is named.
+        """
         try:
             address = parse_address(url)
         except ValueError:
+            return
+        self._named.add(address.host)
+        if address.user is None and not is_index:
             return
         policy = self.policy(address)
         if policy is not None and policy.authenticate == "never":
@@ -66,7 +73,8 @@ class Credentials:
                 return header
         if any(base.origin == address.origin and each.authenticate == "never" for base, each in self._policies):
             return None     # the files of an index that gets no login
-        return self._by_host.get(address.host)
+        # Whoever leads us to a host by plain http may be anybody, and whoever answers there, too.
+        return self._by_host.get(address.host) if address.scheme == "https" or address.host in self._named else None
 
     def found_after_refusal(self, address: Address) -> bool:
         """Whether there is a login now for a server that gave no answer without one: pip asks the keyring then."""

@@ -71,7 +71,7 @@ def open_releases(source: str | None, *, sources: Sources, settings: IndexSettin
             raise BadInput(f"--flash-attn-source {shown(base)}", str(fault),
                            "give an https:// address or a folder with wheels") from None
         transport = Transport(settings, limits, retries=1)
-        transport.credentials.learn(base)
+        transport.credentials.learn(base, is_index=False)
         if settings.release_token and _same_server(base, sources.release_api):
             transport.credentials.give_token(base, settings.release_token)
         return WebReleases(base, Cache(cache_dir), transport, offline=offline, may_be_listing=source is not None,

@@ -73,7 +73,10 @@ def read_netrc(environ: Mapping[str, str], home: Path) -> tuple[tuple[tuple[str,
     try:
         hosts = netrc.netrc(os.fspath(path)).hosts
     except (netrc.NetrcParseError, OSError, UnicodeDecodeError) as fault:
-        reason = fault.msg if isinstance(fault, netrc.NetrcParseError) else "cannot be read"
+        # not the parser's words: they quote what it stumbled over, which may be part of a password
+        reason = "cannot be read"
+        if isinstance(fault, netrc.NetrcParseError):
+            reason = f"makes no sense at line {fault.lineno} or before"
         return (), (f"{path}: {reason}",)
     return tuple((host.lower(), login or "", password or "") for host, (login, _, password) in hosts.items()
                  if host != "default"), ()

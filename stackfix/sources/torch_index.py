@@ -191,9 +191,11 @@ def check_base(url: str) -> str:
 
 def open_path(address: str, *, settings: IndexSettings, cache_dir: Path, offline: bool) -> PackageIndex:
     """A client for one path of the index; a lock does not need it, so that its absence must show soon."""
-    known = parse_address(address).host in hosts_of(settings)
+    place = parse_address(address)
+    known = place.host in hosts_of(settings)
+    keyring = settings.keyring if known or place.user is not None else None     # it is the user's indexes' alone
     own = replace(settings, indexes=(address,), origin=("the torch index",), retries=min(settings.retries, 1),
-                  routes=(), client_cert=settings.client_cert if known else None)
+                  routes=(), keyring=keyring, client_cert=settings.client_cert if known else None)
     return PackageIndex(own, cache_dir=cache_dir, offline=offline, limits=QUICK, workers=8)
 
 

@@ -21,7 +21,7 @@ from stackfix.errors import StackfixError
 from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
 from stackfix.sources.ahead import Ahead
-from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, proxy_headers
+from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, leads_to_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.pool import Pool, PoolClosed
@@ -173,7 +173,10 @@ class Transport:
                                        unpack=unpack and not keep_packed)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
-            url = _next_hop(url, answer.headers["location"])
+            following = _next_hop(url, answer.headers["location"])
+            if self._is_ourselves(following) and not self._is_ourselves(url):
+                raise RequestFailed(url, f"it redirects to this machine ({shown(following)})")
+            url = following
         raise RequestFailed(url, f"more than {_MAX_REDIRECTS} redirects")
 
     def close(self) -> None:
@@ -235,6 +238,12 @@ class Transport:
                 if sock is not None:
                     self._pool.give_back(sock, address, proxy, whole=whole)
             return _judged(url, head, body, None if digest is None else digest.hexdigest())
+
+    def _is_ourselves(self, url: str) -> bool:
+        """Whether an address is of this machine; what a name behind a proxy means is the proxy's to know."""
+        address = _parsed(url)
+        proxied = self._dialer.proxy_for(address) is not None
+        return is_loopback(address.host) if proxied else leads_to_loopback(address.host)
 
     def _taken(self, url: str, headers: dict[str, str]) -> Ahead | None:
         """What was asked ahead, once there is something to go on with; the next who asks gets nothing."""
@@ -385,8 +394,6 @@ def _next_hop(url: str, location: str) -> str:
         raise RequestFailed(url, "it redirects to something that is no http(s) address") from None
     if address.scheme == "http" and url.startswith("https:"):
         raise RequestFailed(url, f"it redirects from https to http ({shown(following)})")
-    if is_loopback(address.host) and not is_loopback(_parsed(url).host):
-        raise RequestFailed(url, f"it redirects to this machine ({shown(following)})")
     return following
 
 
