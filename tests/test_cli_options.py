@@ -118,3 +118,11 @@ def test_showing_nothing_is_an_answer_of_no(world: World, say: Say) -> None:
     assert say("matrix", "show", "torch=9.9").status == 1
     assert say("matrix", "show", "torch=9.9", "--json").json["builds"] == []
     assert say("matrix", "show", "torch=2.3").status == 0
+
+
+def test_a_platform_of_the_matrix_is_named_as_in_a_lock(world: World, say: Say) -> None:
+    for words in (("show", "platform=macos"), ("why", "torch=2.3", "platform=macos")):
+        said = say("matrix", *words)
+        assert said.status == 2, said
+        assert "macos: is not a platform" in said.err
+        assert "write `osx-arm64`" in said.err

@@ -8,6 +8,7 @@ import pytest
 
 from stackfix.errors import BadInput
 from stackfix.matrix.load import load_matrix
+from stackfix.platforms import PLATFORMS
 from stackfix.resolve.records import Verdict
 from stackfix.resolve.why import why
 from stackfix.resolve.why_pairs import KEYS
@@ -59,12 +60,42 @@ def test_the_combination_of_the_documentation() -> None:
     ({"torch": "2.10", "platform": "win-64", "cuda": "cpu", "xformers": "0.0.34"}, False),      # which is for CUDA
     ({"torch": "2.10", "platform": "win-64", "cuda": "12.8", "xformers": "0.0.34"}, True),
     ({"torch": "2.8", "platform": "win-64", "flash-attn": "2.8.3"}, False),
+    *(({"torch": "2.8", "platform": f"{platform}-cpu"}, True) for platform in PLATFORMS),
+    ({"torch": "2.8", "platform": "win-64-cpu", "cuda": "cpu", "driver": "470.82.01"}, True),
+    ({"torch": "2.8", "platform": "linux-64-cpu", "cuda": "12.8"}, False),
+    ({"torch": "2.8", "platform": "linux-64-cpu", "gpu-arch": "sm_90"}, False),
+    ({"torch": "2.8", "driver": "470.82.01"}, False),                           # which no CPU build answers
+    ({"torch": "2.8", "platform": "win-64", "driver": "528.33"}, True),         # on the torch index
+    ({"torch": "2.8", "platform": "osx-arm64", "driver": "550.54"}, False),
 ])
 def test_verdicts(pairs: dict[str, str], fits: bool | None) -> None:
     verdict = why(REAL, pairs)
     assert verdict.fits is fits
     assert verdict.points
     assert verdict.combination == tuple(pairs.items())
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_cpu_on_one_platform_is_judged_by_the_build_that_a_lock_takes_there(platform: str) -> None:
+    verdict = why(REAL, {"torch": "2.8", "platform": f"{platform}-cpu"})
+    assert verdict.build is not None
+    index = "cpu" if platform == "linux-64" else "default"
+    assert (verdict.build.cuda, verdict.build.platform, verdict.build.index) == ("cpu", platform, index)
+    assert f"has a CPU build for {platform}" in reasons(verdict, holds=True)
+
+
+def test_a_cuda_that_is_named_is_judged_by_its_own_build() -> None:
+    verdict = why(REAL, {"torch": "2.8", "cuda": "12.8", "platform": "win-64", "driver": "525.60.13"})
+    assert verdict.build is not None
+    assert (verdict.build.cuda, verdict.build.index) == ("12.8", "cu128")
+    assert reasons(verdict, holds=False) == "CUDA 12.8 needs driver 527.41 or newer (minor-version compatibility)"
+
+
+def test_a_place_without_such_a_build_is_told_by_what_is_missing() -> None:
+    assert reasons(why(MATRIX, {"torch": "2.3.1", "platform": "linux-64-cpu"}), holds=False) == (
+        "torch 2.3.1 has no CPU build for linux-64")
+    assert reasons(why(REAL, {"torch": "2.8", "cuda": "12.8", "platform": "linux-64-cpu"}), holds=False) == (
+        "torch 2.8.0 is taken for the CPU on linux-64-cpu, as that name asks")
 
 
 def test_where_the_build_is_found_is_told() -> None:

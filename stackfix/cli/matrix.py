@@ -60,13 +60,17 @@ def why(pairs: tuple[str, ...], matrix_directory: str | None, **options: Any) ->
     from stackfix.matrix.load import load_matrix
     from stackfix.report.json import render_json
     from stackfix.report.matrix import why_document, why_lines
+    from stackfix.request.values import check_platform
     from stackfix.resolve.why import why as judge
     from stackfix.resolve.why_pairs import NVIDIA, keys_of
 
     common = take_common(options)
     directory = matrix_folder(matrix_directory)
     books = symbol_books(directory)
-    verdict = judge(load_matrix(directory), parse_pairs(pairs, keys_of(books), NVIDIA), books)
+    wanted = parse_pairs(pairs, keys_of(books), NVIDIA)
+    if "platform" in wanted:
+        wanted["platform"] = check_platform(wanted["platform"], "platform=")
+    verdict = judge(load_matrix(directory), wanted, books)
     if common.as_json:
         click.echo(render_json(why_document(verdict)))
     else:

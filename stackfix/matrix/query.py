@@ -29,11 +29,13 @@ from stackfix.matrix.records import (
     Rule,
     TorchBuild,
 )
+from stackfix.platforms import split_place
 
 __all__ = [
     "CPU",
     "DEFAULT_INDEX",
     "builds",
+    "builds_on",
     "closure_hint",
     "companion",
     "companion_fits",
@@ -101,6 +103,12 @@ def builds(matrix: Matrix, *, platform: str | None = None, index: str | None = N
     ]
     chosen.sort(key=lambda build: build.index != DEFAULT_INDEX)
     return tuple(sorted(chosen, key=lambda build: _version(build.version), reverse=True))
+
+
+def builds_on(matrix: Matrix, place: str) -> tuple[TorchBuild, ...]:
+    """Builds for a place, in the same order; for one such as `linux-64-cpu` those for the CPU alone."""
+    platform, variant = split_place(place)
+    return tuple(build for build in builds(matrix, platform=platform) if not variant or build.cuda == CPU)
 
 
 def minor_of(version: str) -> str:

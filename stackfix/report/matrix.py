@@ -8,7 +8,7 @@ from typing import Any
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Drift, Matrix, TorchBuild
-from stackfix.platforms import LINUX
+from stackfix.platforms import LINUX, split_place
 from stackfix.resolve.records import Point, Verdict
 
 LibraryNeeds = Callable[[TorchBuild], Iterable[Point]]
@@ -22,20 +22,40 @@ MARKS = {True: "yes", False: "no ", None: "?  "}
 
 
 def show_rows(matrix: Matrix, wanted: Mapping[str, str]) -> list[TorchBuild]:
-    """Builds that meet `wanted` (torch, cuda, platform, python, index; else the default index), newest first."""
+    """Builds that meet `wanted` (torch, cuda, platform, python, index), newest first.
+
+    Without an index those of the default one; for the CPU on one platform what a lock takes, that index's or another's.
+    """
+    found = _meeting(matrix, wanted)
+    if "index" in wanted:
+        return [build for build in found if build.index == wanted["index"]]
+    if split_place(wanted.get("platform", ""))[1]:
+        return list({build.version: build for build in reversed(found)}.values())[::-1]
+    return [build for build in found if build.index == query.DEFAULT_INDEX]
+
+
+def other_indexes(matrix: Matrix, wanted: Mapping[str, str]) -> list[str]:
+    """Other indexes with builds that meet `wanted`, where no index and no variant of a platform is named."""
+    if "index" in wanted or split_place(wanted.get("platform", ""))[1]:
+        return []
+    return sorted({build.index for build in _meeting(matrix, wanted)} - {query.DEFAULT_INDEX})
+
+
+def _meeting(matrix: Matrix, wanted: Mapping[str, str]) -> list[TorchBuild]:
+    """Builds of any index that meet the rest of `wanted`: of one release, those of the default index first."""
     from packaging.specifiers import SpecifierSet
 
-    from stackfix.request.values import check_cuda, check_python
+    from stackfix.request.values import check_cuda, check_platform, check_python
     from stackfix.request.versions import version_specifier
 
     torch = SpecifierSet(version_specifier(wanted["torch"], "torch=")) if "torch" in wanted else None
     cuda = check_cuda(wanted["cuda"], "cuda=") if "cuda" in wanted else None
     python = check_python(wanted["python"], "python=") if "python" in wanted else None
+    place = check_platform(wanted["platform"], "platform=") if "platform" in wanted else None
     return [
         build
-        for build in query.builds(matrix, platform=wanted.get("platform"))
-        if build.index == wanted.get("index", "default")
-        and (torch is None or torch.contains(build.version, prereleases=True))
+        for build in (query.builds(matrix) if place is None else query.builds_on(matrix, place))
+        if (torch is None or torch.contains(build.version, prereleases=True))
         and (cuda is None or query.cuda_matches(cuda, build.cuda))
         and (python is None or python in build.pythons)
     ]
@@ -88,11 +108,13 @@ def nvjitlink(matrix: Matrix, build: TorchBuild) -> str | None:
 
 def show_lines(matrix: Matrix, wanted: Mapping[str, str], needs: LibraryNeeds | None = None) -> Iterator[str]:
     """The table as aligned text, then what `needs` tells of its builds, each thing once."""
-    builds = show_rows(matrix, wanted)
-    if not builds:
-        yield "no build of the matrix meets this"
-        return
-    yield from aligned([HEADINGS, *(table_row(matrix, build) for build in builds)])
+    builds, others = show_rows(matrix, wanted), other_indexes(matrix, wanted)
+    if builds:
+        yield from aligned([HEADINGS, *(table_row(matrix, build) for build in builds)])
+    else:
+        yield f"no build of the {'default index' if others else 'matrix'} meets this"
+    if others and (not builds or {"torch", "platform"} <= wanted.keys()):
+        yield f"builds of the torch index, by index=…: {', '.join(others)}"
     told = [point for build in builds for point in needs(build)] if needs is not None else []
     for point in dict.fromkeys(told):
         yield f"{MARKS[point.holds]} {point.text} [{point.source}; confidence {point.confidence}]"

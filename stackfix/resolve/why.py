@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from stackfix.abi.records import Books
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, TorchBuild
-from stackfix.platforms import LINUX
+from stackfix.platforms import LINUX, split_place
 from stackfix.resolve.pep508 import admits, normalise, parse_requirement, parse_version
 from stackfix.resolve.records import Point, Verdict
 from stackfix.resolve.stack import cuda_words
@@ -34,8 +34,13 @@ def why(matrix: Matrix, pairs: Mapping[str, str], books: Books | None = None) ->
         point = _no_build(matrix, pairs)
         return Verdict(fits=point.holds, combination=combination, build=None, points=(point,))
     judged = [(build, tuple(_points(matrix, build, pairs, books))) for build in builds]
-    build, points = min(judged, key=lambda entry: _misfit(entry[1]))
+    build, points = min(judged, key=lambda entry: (_is_of_other_cuda(entry[0], pairs), _misfit(entry[1])))
     return Verdict(fits=_fits(points), combination=combination, build=build, points=points)
+
+
+def _is_of_other_cuda(build: TorchBuild, pairs: Mapping[str, str]) -> bool:
+    """Whether it is not of the CUDA that is named: as in a lock, no such build stands in for one that is."""
+    return "cuda" in pairs and not query.cuda_matches(pairs["cuda"], build.cuda)
 
 
 def _misfit(points: tuple[Point, ...]) -> tuple[int, int]:
@@ -51,10 +56,9 @@ def _fits(points: tuple[Point, ...]) -> bool | None:
 
 
 def _builds(matrix: Matrix, pairs: Mapping[str, str]) -> list[TorchBuild]:
-    """Builds of the torch, platform and libraries that are named, default index first within a release."""
-    platform = pairs.get("platform", DEFAULT_PLATFORM)
+    """Builds of the torch, place and libraries that are named, default index first within a release."""
     found = [
-        build for build in query.builds(matrix, platform=platform)
+        build for build in query.builds_on(matrix, pairs.get("platform", DEFAULT_PLATFORM))
         if "torch" not in pairs or wanted(pairs["torch"], build.version)
     ]
     libraries = [key for key in pairs if key.startswith(NVIDIA)]
@@ -62,12 +66,12 @@ def _builds(matrix: Matrix, pairs: Mapping[str, str]) -> list[TorchBuild]:
 
 
 def _no_build(matrix: Matrix, pairs: Mapping[str, str]) -> Point:
-    platform = pairs.get("platform", DEFAULT_PLATFORM)
+    platform, variant = split_place(pairs.get("platform", DEFAULT_PLATFORM))
     known = query.torch_releases(matrix)
     named = pairs.get("torch")
     elsewhere = [build for build in matrix.torch if named is None or wanted(named, build.version)]
     if elsewhere:
-        text = f"torch {elsewhere[0].version} has no build for {platform}"
+        text = f"torch {elsewhere[0].version} has no {'CPU ' if variant else ''}build for {platform}"
         return Point(
             about="platform", holds=False, text=text, source=elsewhere[0].source, confidence=elsewhere[0].confidence,
         )
@@ -100,8 +104,11 @@ def _torch(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, st
 
 
 def _cuda(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
-    holds = query.cuda_matches(value, build.cuda)
-    yield _of_build(build, "cuda", holds=holds, text=f"torch {build.version} is built for {cuda_words(build.cuda)}")
+    place = pairs.get("platform", DEFAULT_PLATFORM)
+    text = f"torch {build.version} is built for {cuda_words(build.cuda)}"
+    if split_place(place)[1] and value != query.CPU:
+        text = f"torch {build.version} is taken for the CPU on {place}, as that name asks"
+    yield _of_build(build, "cuda", holds=query.cuda_matches(value, build.cuda), text=text)
 
 
 def _python(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
@@ -110,14 +117,18 @@ def _python(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, s
 
 
 def _platform(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
-    text = f"torch {build.version} has a build for {build.platform}"
-    yield _of_build(build, "platform", holds=build.platform == value, text=text)
+    platform, variant = split_place(value)
+    text = f"torch {build.version} has a {'CPU ' if variant else ''}build for {build.platform}"
+    yield _of_build(build, "platform", holds=build.platform == platform, text=text)
 
 
 def _driver(matrix: Matrix, build: TorchBuild, value: str, pairs: Mapping[str, str]) -> Iterator[Point]:
     family = query.driver_floor(matrix, build.cuda, build.platform)
-    if build.cuda == query.CPU:
+    if build.cuda == query.CPU and pairs.get("cuda") == query.CPU:
         yield _of_build(build, "driver", holds=True, text="a CPU build needs no driver")
+    elif build.cuda == query.CPU:
+        text = f"torch {build.version} for {build.platform} is a CPU build, which uses no driver"
+        yield _of_build(build, "driver", holds=False, text=text)
     elif family is None:
         where = "" if build.platform in LINUX else f" on {build.platform}"
         text = f"the matrix has no driver floor for {cuda_words(build.cuda)}{where}"
