@@ -12,6 +12,7 @@ import pytest
 from stackfix.cli import lock_answer
 from stackfix.cli.early import answered
 from tests.cli_world import ASKED, Say, World, settle, speaker
+from tests.replay.wheels import make_wheel
 from tests.sources_servers import path_of
 
 LOCK = ("lock", *ASKED, "--format", "requirements", "--with", "idna")
@@ -137,3 +138,21 @@ def test_a_date_that_moves_with_the_clock_is_decided_each_time(world: World, say
     assert say(*LOCK).status == 0
     assert answered(LOCK) == 0
     assert world.asked
+
+
+def test_a_project_that_an_index_has_got_since_is_seen_offline(world: World, say: Say) -> None:
+    """That it had not got it is kept, and is part of what an answer rests on."""
+    name = "internal-{}-py3-none-any.whl"
+    world.projects["internal"] = {name.format("9.0"): make_wheel(name.format("9.0"))}
+    ask: tuple[str, ...] = (*LOCK, "--with", "internal", "--upgrade")
+    with Dated(projects={"idna": world.projects["idna"]}, dated=True).served() as private:
+        ask = (*ask, "--extra-index-url", private.url)
+        assert say(*ask).status == 0
+        assert [say(*ask, "--offline").status for _ in "12"] == [0, 0]
+        assert answered((*ask, "--offline")) == 0
+        private.projects["internal"] = {name.format("1.0"): make_wheel(name.format("1.0"))}
+        assert say(*ask, "-o", "elsewhere").status == 0
+    assert "internal==9.0" in Path("requirements.txt").read_text()
+    assert answered((*ask, "--offline")) is None
+    assert say(*ask, "--offline").status == 0
+    assert "internal==1.0" in Path("requirements.txt").read_text()
