@@ -255,6 +255,12 @@ def test_the_driver_on_windows_is_told_beside_linux_alone() -> None:
     (MAC, "cp38-abi3-macosx_15_0_arm64", "3.10", "its wheels need macOS 15.0 or newer: --macos 15.0"),
     ("linux-64", "cp311-abi3-manylinux_2_31_x86_64", "3.10", "its wheels are for 3.11 and newer"),
     ("linux-64", "cp39-cp39-manylinux_2_17_x86_64", "3.10", "its wheels are for 3.9"),
+    ("linux-64", "cp310-cp310-musllinux_1_2_x86_64", "3.10", "its wheels are for musllinux_1_2_x86_64"),
+    ("linux-64", "cp310-cp310-win32", "3.10", "its wheels are for win32"),
+    ("linux-64", "cp310-cp310t-manylinux_2_31_x86_64", "3.10", "its wheels are for 3.10 free-threaded"),
+    ("linux-64", "cp310-cp310-manylinux_2_35_x86_64.manylinux_2_31_x86_64.manylinux_2_17_s390x", "3.10",
+     "its wheels need glibc 2.31 or newer: --glibc 2.31"),
+    ("linux-64", "cp310-cp310-manylinux_3_1_x86_64", "3.10", "its wheels are for 3.10"),
 ])
 def test_a_wheel_is_refused_for_what_it_really_needs(place: str, tag: str, python: str, words: str) -> None:
     where = index()
@@ -262,6 +268,30 @@ def test_a_wheel_is_refused_for_what_it_really_needs(place: str, tag: str, pytho
     with pytest.raises(NoConsistentStack) as caught:
         lock(asked("picky", torch="==2.3.1", platforms=(place,), pythons=(python,)), where)
     text = f"picky 1.0 has no file for Python {python} on {place} ({words})"
+    assert text in [cause.text for cause in caught.value.causes], caught.value.causes
+
+
+@pytest.mark.parametrize(("tags", "words"), [
+    (("cp38-abi3-manylinux_2_17_x86_64",), "it requires Python >=3.10.4"),      # which is not the first 3.10
+    (("cp38-abi3-manylinux_2_31_x86_64",), "it requires Python >=3.10.4"),      # and a newer glibc, which is not all
+    (("py3-none-any", "cp39-cp39-manylinux_2_17_x86_64"), "it requires Python >=3.10.4"),
+])
+def test_a_wheel_that_its_stated_python_leaves_out_is_not_told_by_the_system(tags: tuple[str, ...], words: str) -> None:
+    where = index()
+    where.projects["picky"] = {"1.0": Release(tags=tags, requires_python=">=3.10.4")}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("picky", torch="==2.3.1"), where)
+    text = f"picky 1.0 has no file for Python 3.10 on linux-64 ({words})"
+    assert text in [cause.text for cause in caught.value.causes], caught.value.causes
+
+
+def test_an_older_name_of_a_glibc_is_told_by_its_number() -> None:
+    where = index()
+    where.projects["torch"]["2.3.1"] = Release(tags=wheel_tags(("3.10",), "manylinux_2_5_x86_64"))
+    where.projects["picky"] = {"1.0": Release(tags=("py3-none-manylinux2014_x86_64", "py3-none-win_amd64"))}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("picky", torch="==2.3.1", glibc="2.12"), where)
+    text = "picky 1.0 has no file for Python 3.10 on linux-64 (its wheels need glibc 2.17 or newer: --glibc 2.17)"
     assert text in [cause.text for cause in caught.value.causes], caught.value.causes
 
 

@@ -176,10 +176,9 @@ class Project:
         elif "hash" in misfits:
             reason, by_python = "has no file with a sha256 on its index page", False
         else:
-            reason, by_python = f"has no file for {place}{offered_words(target, self._files(version))}", True
+            reason, by_python = f"has no file for {place}{offered_words(self._view, self._files(version))}", True
         return Exclusion(version=str(version), kind="index", reason=reason, source=source, by_python=by_python)
 
     def newer_system(self, version: Version) -> str:
         """` (its wheels need macOS 14.0 or newer: --macos 14.0)`, where that is all; else nothing."""
-        names = [file.filename for file in self._files(version) if file.is_wheel]
-        return newer_system_words(self._view.target, names)
+        return newer_system_words(self._view, self._files(version))
