@@ -65,6 +65,7 @@ class PackageIndex:
         self._workers = Workers(workers, "stackfix-index")
         self._reader = Workers(READERS, "stackfix-read")
         self._tails = Workers(TAILS, "stackfix-tail")
+        self._keeper = Workers(1, "stackfix-keep")
         self._metadata_source = MetadataSource(self.transport, self.cache, limits, self._start, self._keep,
                                                look=self._look)
         self._lock = threading.Lock()
@@ -172,7 +173,7 @@ class PackageIndex:
         """Cancel what is under way, drop all connections, and finish what is being kept."""
         for task in self._keeping:
             task.result()
-        for workers in (self._workers, self._reader, self._tails):
+        for workers in (self._workers, self._reader, self._tails, self._keeper):
             workers.close(Closed("index"))
         self.transport.close()
 
@@ -239,10 +240,10 @@ class PackageIndex:
         self._reader.submit(Task(look), 0)
 
     def _keep(self, keep: Callable[[], None]) -> None:
-        """Has something kept when there is nothing else to do; close() sees to what is left."""
+        """Has something kept by a thread of its own, which mostly waits for the disk; close() sees to what is left."""
         task = Task(keep)
         self._keeping.append(task)
-        self._reader.submit(task, 2)
+        self._keeper.submit(task)
 
     def _fetch_metadata(self, file: IndexFile) -> CoreMetadata:
         found = self._metadata_source.kept(file)
