@@ -39,3 +39,12 @@ def test_libraries_of_a_variant_are_judged_among_themselves() -> None:
     said = [point.text for point in symbol_points(MATRIX, BOOKS, build_of("2.6.0", "cu126"), {
         "nvidia-nvjitlink-cu12": "12.4.127"}) if point.holds is False]
     assert any(text.startswith("nvidia-cusparse-cu12 12.5.4.2 needs nvidia-nvjitlink-cu12>=") for text in said)
+
+
+def test_a_cpu_build_is_not_held_against_libraries_that_it_does_not_use() -> None:
+    libraries = {"nvidia-nccl-cu12": "2.20.5"}
+    point, = symbol_points(MATRIX, BOOKS, build_of("2.8.0", "cpu"), libraries)
+    assert (point.holds, point.text) == (True, "torch 2.8.0 for the CPU uses none of NVIDIA's libraries")
+    assert any(point.holds is False for point in symbol_points(MATRIX, BOOKS, build_of("2.8.0", "default"), libraries))
+    among = {"nvidia-cusparse-cu12": "12.5.8.93", "nvidia-nvjitlink-cu12": "12.4.127"}
+    assert [point.holds for point in symbol_points(MATRIX, BOOKS, build_of("2.8.0", "cpu"), among)] == [False]

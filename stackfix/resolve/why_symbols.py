@@ -24,7 +24,10 @@ def symbol_points(matrix: Matrix, books: Books | None, build: TorchBuild, asked:
     points = list(_of_libraries(matrix, books, build, {**own, **asked}, asked))
     points += [point for line in build.requires if asked for point in _pin(build, line, asked)]
     yield from points
-    if asked and not points:
+    if asked and not points and build.cuda == query.CPU:
+        text = f"torch {build.version} for the CPU uses none of NVIDIA's libraries"
+        yield Point(about=next(iter(asked)), holds=True, text=text, source=build.source, confidence=build.confidence)
+    elif asked and not points:
         text = f"nothing is known of {' and '.join(f'{name} {version}' for name, version in asked.items())} beside"
         yield Point(about=next(iter(asked)), holds=None, text=f"{text} torch {build.version}", source=SYMBOLS,
                     confidence="certain")
@@ -39,7 +42,8 @@ def _of_libraries(
     matrix: Matrix, books: Books | None, build: TorchBuild, versions: Mapping[str, str], asked: Mapping[str, str]
 ) -> Iterator[Point]:
     book = books.nvidia if books is not None else None
-    for package, version in (("torch", build.version), *versions.items()):
+    torch = () if build.cuda == query.CPU else ((TORCH, build.version),)    # limits are those of builds for CUDA
+    for package, version in (*torch, *versions.items()):
         found = _of_variant(matrix, build) if package == TORCH and torch_path(build) is not None else limits_of(
             matrix, book, package, version)
         for limit in found:
