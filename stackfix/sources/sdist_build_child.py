@@ -76,20 +76,26 @@ def adopt_orphans() -> None:
 
 
 def end_all(first: int) -> None:
-    """Kills the command's session and all descendants, again until none is left."""
+    """Kills the command's session and all descendants, again until none is left.
+
+    A look at all processes may miss one whose parent ends meanwhile. That no child is left is no matter of looking:
+    whoever lives has a living parent below this process, or is its child.
+    """
     until = time.monotonic() + SECONDS
     with suppress(OSError):
         os.killpg(first, signal.SIGKILL)
-    while (found := descendants()) and time.monotonic() < until:
-        for pid, group in found:        # by group as well: a group dies at once, one process may fork meanwhile
+    while time.monotonic() < until:
+        for pid, group in descendants():        # by group as well: a group dies at once, one process may fork meanwhile
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
             if group != os.getpgrp():
                 with suppress(OSError):
                     os.killpg(group, signal.SIGKILL)
-        with suppress(OSError):
+        try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+        except ChildProcessError:
+            return
         time.sleep(0.005)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from stackfix.sources.sdist_build_child import SECONDS, below, living
 
 _SET, _GET = 36, 37     # PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER of prctl(2)
+_LOOKS = 2
 _ALONE = threading.Lock()       # who adopts orphans cannot tell those of one build from another's
 
 
@@ -30,9 +31,16 @@ def orphans_ended() -> Iterator[None]:
 
 
 def end_orphans(known: set[int]) -> None:
-    """Kills children in other sessions than ours, but for the `known`, with all that descends from them."""
+    """Kills children in other sessions than ours, but for the `known`, with all that descends from them.
+
+    A look may miss one whose parent ends meanwhile: two in a row have to find none.
+    """
     until = time.monotonic() + SECONDS
-    while (processes := living()) and (roots := _adopted(known, processes)) and time.monotonic() < until:
+    missed = 0
+    while missed < _LOOKS and not _childless() and time.monotonic() < until:
+        processes = living()
+        roots = _adopted(known, processes)
+        missed = 0 if roots else missed + 1
         for pid, group in [*((root, processes[root][1]) for root in roots), *below(roots, processes)]:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -43,6 +51,16 @@ def end_orphans(known: set[int]) -> None:
         for pid in roots:
             with suppress(OSError):
                 os.waitpid(pid, os.WNOHANG)
+
+
+def _childless() -> bool:
+    """Whether this process has no child at all."""
+    with suppress(AttributeError):      # of systems without waitid
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+    return False
 
 
 def _adopted(known: set[int], processes: dict[int, tuple[int, int, int]] | None = None) -> set[int]:
