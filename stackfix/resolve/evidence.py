@@ -12,6 +12,7 @@ from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.nightly import is_nightly_path
 from stackfix.platforms import platform_of_wheel
 from stackfix.resolve.candidates import Project
+from stackfix.resolve.effort import Effort
 from stackfix.resolve.limits import Limit, limits_of
 from stackfix.resolve.needs import Candidate
 from stackfix.resolve.nightly_family import comes_with_nightly, nightly_project
@@ -59,6 +60,7 @@ class Evidence:
         self._exclude_newer = exclude_newer
         self._newest: datetime | None = exclusion_limit(exclude_newer) if exclude_newer else None
         self.upload_limits: tuple[UploadLimit, ...] = ()
+        self.effort = Effort()
         self._views: dict[Target, TargetView] = {}
         self._pages: dict[str, ProjectPage] = {}
         self._versions: dict[tuple[str, str], PageVersions] = {}
@@ -119,7 +121,7 @@ class Evidence:
         return self._limits[key]
 
     def _share(self, other: Evidence) -> None:
-        self.upload_limits = other.upload_limits
+        self.upload_limits, self.effort = other.upload_limits, other.effort
         self.missing, self.unbuilt = other.missing, other.unbuilt
         self.every_cuda = other.every_cuda
         self._views, self._pages, self._metadata = other._views, other._pages, other._metadata

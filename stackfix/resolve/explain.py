@@ -25,7 +25,7 @@ from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 MAX_OFFERS = 3
 MAX_REDUCING = 40       # solves for the fewest asks
 MAX_OFFERING = 60       # solves for the nearest changes
-OFFERING_SECONDS = 4.0
+OFFERING_STEPS = 20_000
 MAX_RULES = 12          # rules of the matrix that together stand in for one cause
 
 
@@ -42,7 +42,7 @@ def refuse(
     own = [ask.specifier for ask in failure.question.torch]
     causes = _whole_rules(reducing, least, causes_of(_as_asked(reducing, failure, least, asks), asks, own))
     causes = (*causes, *_of_rows_alone(evidence, least))
-    offering = Trials(evidence, flash, solver, bound=MAX_OFFERING, seconds=OFFERING_SECONDS)
+    offering = Trials(evidence, flash, solver, bound=MAX_OFFERING, steps=OFFERING_STEPS)
     request = failure.question.request
     single = tuple(_offers(offering, request, asks, command))
     nearest = single or tuple(_double_offers(offering, request, asks, command))

@@ -73,6 +73,7 @@ class Propagation:
         )
 
     def _first_two(self, need: Need, needs: Sequence[Need]) -> list[Candidate]:
+        self.problem.evidence.effort.steps += 1
         return list(islice(self.problem.candidates(need.name, need.extra, needs), 2))
 
     def _force(self, need: Need, candidate: Candidate) -> Iterator[Need]:
@@ -94,6 +95,7 @@ class Propagation:
         return tuple(kept)
 
     def _unlimited(self, need: Need, needs: Sequence[Need]) -> Iterator[Candidate]:
+        self.problem.evidence.effort.steps += 1
         return self.problem.candidates(need.name, need.extra, needs, with_limits=False)
 
     def _clash(self, bucket: Sequence[Need]) -> Clash:

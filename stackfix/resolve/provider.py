@@ -74,6 +74,7 @@ class ClosureProvider(AbstractProvider[Need, Candidate, str]):
         extra = rest.removesuffix("]") if bracket else None
 
         def matches() -> Iterator[Candidate]:
+            self._problem.evidence.effort.steps += 1
             return (c for c in self._problem.candidates(name, extra, needs) if c not in bad)
 
         return matches

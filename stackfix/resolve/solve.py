@@ -91,6 +91,7 @@ def solve(
     refusals: list[Refusal] = []
     limits: list[tuple[SpecifierSet, Clash]] = []
     for stack in stacks(evidence, question):
+        evidence.effort.steps += 1
         reasons = tuple(reasons_against(evidence, question, stack))
         if reasons:
             refusals.append(Refusal(stack=stack, reasons=reasons))

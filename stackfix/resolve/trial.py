@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
@@ -11,25 +9,27 @@ from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import StackRequest
 from stackfix.resolve.solve import Failure, Solved, Solver
 
-SECONDS = 6.0           # of computing, after which an explanation does with what it has: it hangs on no other load
-LEAST = 8               # that are solved however long they take: most requests ask less, and their answer is always one
+# Steps of searching (some 0.1 ms each), after which an explanation does with what it has. No clock bounds it: by one, a
+# busy machine or an empty cache would give another answer.
+STEPS = 30_000
+LEAST = 8               # that are solved however much they take: most requests ask less
 
 
 class Trials:
     """A solver for what-if questions. `spent`: more could have been tried; `unreached`: sources did not answer."""
 
     def __init__(
-        self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int, seconds: float = SECONDS,
+        self, evidence: Evidence, flash: FlashAttn, solver: Solver, *, bound: int, steps: int = STEPS,
         least: int = LEAST,
     ) -> None:
         self.evidence, self.flash, self.solver, self._left = evidence, flash, solver, bound
         self.unreached = False
-        self._until, self._least = process_time() + seconds, least
+        self._until, self._least = evidence.effort.steps + steps, least
         self._known: dict[StackRequest, Solved | Failure | None] = {}
 
     @property
     def spent(self) -> bool:
-        return self._left <= 0 or (len(self._known) >= self._least and process_time() > self._until)
+        return self._left <= 0 or (len(self._known) >= self._least and self.evidence.effort.steps > self._until)
 
     def solve(self, request: StackRequest) -> Solved | Failure | None:
         """The answer to a request; None where none was found out (bound hit, out of reach, only a build could tell)."""
