@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+LONGEST = 600                       # letters of each part of a message about an input
+
 
 class StackfixError(Exception):
     """Root. `reference` is a stable kebab-case code, shown to users and put into `--json`.
@@ -54,10 +56,15 @@ class BadInput(StackfixError):
         self.thing, self.reason, self.hint = thing, reason, hint
 
     def what(self) -> str:
-        return f"{self.thing}: {self.reason}"
+        return f"{_cut(self.thing)}: {_cut(self.reason)}"
 
     def next_step(self) -> str | None:
-        return self.hint
+        return None if self.hint is None else _cut(self.hint)
+
+
+def _cut(text: str) -> str:
+    """A text that repeats somebody's input, at a length that can be read: both ends of a long one."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST // 2]} […] {text[-LONGEST // 2:]}"
 
 
 class Unreachable(StackfixError):

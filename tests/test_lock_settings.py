@@ -140,6 +140,47 @@ def test_constraints_of_the_project_are_held(world: World, say: Say) -> None:
     assert "index-strategy = unsafe-best-match (uv.toml) is not followed" in notes
 
 
+def test_a_mistyped_index_is_an_error_and_no_way_to_anothers_project(world: World, corp: World, say: Say) -> None:
+    """The private index has idna 9.9; passed over, the default one's 3.7 would be pinned."""
+    for typo in (corp.url.replace("http:", "htp:"), re.sub(r":\d+/", ":99999/", corp.url), corp.url.split("//")[1]):
+        Path("uv.toml").write_text(f"[[index]]\nurl = '{typo}'\n")
+        said = say(*LOCK, "--with", "idna")
+        assert (said.status, said.err.count("error: uv.toml: the additional index")) == (2, 1), said
+        assert not Path("requirements.txt").exists()
+        assert not world.asked
+
+
+def test_an_index_that_is_left_out_is_in_the_notes(world: World, corp: World, say: Say) -> None:
+    Path("uv.toml").write_text(f"[[index]]\nurl = '{corp.url}'\nformat = 'flat'\n[[index]]\nurl = 'file:///srv/x'\n")
+    said = say(*LOCK, "--with", "idna")
+    assert (said.status, pins()["idna"]) == (0, "3.7"), said
+    left_out = [f"the index {corp.url} (uv.toml) was left out, since it is flat",
+                "the index file:///srv/x (uv.toml) was left out, since it holds for this machine alone"]
+    assert all(said.err.count(note) == 1 for note in left_out), said.err
+    again = say(*LOCK, "--with", "idna", "--json")      # answered from what is kept
+    assert again.status == 0
+    notes = json.loads(again.out)["notes"]
+    assert all(any(note.startswith(start) for note in notes) for start in left_out), notes
+    assert "srv/x" not in Path("requirements.txt").read_text()
+    Path("uv.toml").write_text("")
+    assert "left out" not in say(*LOCK, "--with", "idna").err, "a changed setting is seen"
+
+
+def test_what_is_long_is_cut_in_an_error(world: World, say: Say) -> None:
+    for name, text in (("uv.toml", f"constraint-dependencies = ['{'(' * 50000}']"),
+                       ("stackfix.toml", f"torch = '{'9' * 50000}'"), ("stackfix.toml", f"torch = '>={'1.' * 9000}'"),
+                       *(("stackfix.toml", f"torch = '2.3'\n{key} = '{'9' * 6000}'") for key in (
+                           "driver", "python", "glibc", "macos", "gpu-arch", "cuda", "platform"))):
+        Path(name).write_text(text)
+        said = say(*(LOCK if name == "uv.toml" else ("lock", "--format", "requirements")))
+        Path(name).unlink()
+        assert said.status == 2, said
+        assert said.err.startswith(f"error: {name}"), said.err[:200]
+        assert len(said.err) < 1500, name
+    said = say(*LOCK, "--glibc", "9" * 6000, "--json")
+    assert (said.status, len(said.out) < 1500) == (2, True)
+
+
 # -- upload dates ----------------------------------------------------------------------------------------------------
 
 def test_the_setting_of_uv_limits_upload_dates_and_the_option_wins(world: World, say: Say) -> None:
@@ -154,6 +195,23 @@ def test_the_setting_of_uv_limits_upload_dates_and_the_option_wins(world: World,
     assert "only files uploaded before 2024-06-06T00:00:00Z were taken (uv.toml, exclude-newer: 2024-06-05)" in said.err
     Path("uv.toml").write_text("exclude-newer = 2024-06-04\n")
     assert say(*LOCK, "--with", "idna", "--exclude-newer", "2024-06-06").status == 0
+
+
+@pytest.mark.parametrize("first", ["0001-01-01", "0999-12-31"])
+def test_a_year_of_few_digits_is_a_date(first: str, world: World, say: Say) -> None:
+    """As with uv: nothing is that old, and that is the answer."""
+    Path("uv.toml").write_text(f"exclude-newer = '{first}'\n")
+    said = say(*LOCK, "--with", "idna")
+    assert said.status == 1, said
+    assert f"(uv.toml, exclude-newer: {first})" in said.err
+    Path("uv.toml").write_text("")
+    assert say(*LOCK, "--with", "idna", "--exclude-newer", first).status == 1
+    said = say(*LOCK, "--with", "idna", "--exclude-newer", "0001-01-01T00:00:00+14:00")
+    assert (said.status, "--exclude-newer 0001-01-01T00:00:00+14:00: is not" in said.err) == (2, True), said
+
+
+def test_the_last_day_is_a_date(world: World, say: Say) -> None:
+    assert say(*LOCK, "--with", "idna", "--exclude-newer", "9999-12-31").status == 0
 
 
 def test_single_projects_and_indexes_have_limits_of_their_own(world: World, corp: World, say: Say) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from stackfix.errors import BadInput, Unreachable
 from stackfix.sources import pip_settings, uv_settings
+from stackfix.sources.address import shown
 from stackfix.sources.records import IndexSettings
 from stackfix.sources.settings import pip_default_index, read_settings
 
@@ -113,10 +114,92 @@ def test_settings_of_this_machine_alone_are_listed_and_steer_nothing(tmp_path: P
     settings = read(tmp_path, environ)
     assert settings.indexes == ("https://x/s", DEFAULT)
     text = "\n".join(settings.ignored)
-    for part in ("PIP_INDEX_URL: file:///opt/pypi", "file:///opt/simple", "find-links = /opt/wheels",
-                 "constraint = /opt/c.txt", "UV_FIND_LINKS", "PIP_NO_INDEX: no-index"):
+    for part in ("find-links = /opt/wheels", "constraint = /opt/c.txt", "UV_FIND_LINKS", "PIP_NO_INDEX: no-index"):
         assert part in text
     assert str(tmp_path / ".config/pip/pip.conf") in text
+    assert [note.partition(", since")[0] for note in settings.notes] == [
+        f"the index file:///opt/simple ({tmp_path}/.config/pip/pip.conf [global]) was left out",
+        "the index file:///opt/pypi (PIP_INDEX_URL) was left out"]
+
+
+@pytest.mark.parametrize("address", ["/srv/simple", "./simple", "../x", "~/x", "wheels", "C:/wheels", "FILE:///srv/x"])
+def test_an_index_that_is_a_folder_is_left_out_with_a_note(address: str, tmp_path: Path) -> None:
+    for environ in ({"UV_INDEX": address}, {"PIP_EXTRA_INDEX_URL": address}, {"PIP_INDEX_URL": address}):
+        settings = read(tmp_path, environ)
+        assert settings.indexes == (DEFAULT,)
+        assert len(settings.notes) == 1
+        assert f"({next(iter(environ))}) was left out, since it holds for this machine alone" in settings.notes[0]
+        assert not settings.ignored
+    assert read(tmp_path, {"PIP_INDEX_URL": address}, index_url="https://o/s").notes == ()
+    assert read(tmp_path, {"UV_INDEX": address}, extra_index_urls=("https://o/s",)).notes == ()
+
+
+NO_ADDRESS = {
+    "http://127.0.0.1:99999/simple": "is no valid address", "http://[::1": "is no valid address",
+    "htps://idx.corp/simple": "has the scheme 'htps'", "ftp://h/s": "has the scheme 'ftp'",
+    "https:/idx.corp/simple": "names no valid host", "https:idx.corp/simple": "names no valid host",
+    "https://": "names no valid host", "idx.corp/simple": "has no scheme", "idx.corp": "has no scheme",
+    "https//idx.corp/simple": "has no scheme", "localhost:8080/simple": "has the scheme 'localhost'",
+    "127.0.0.1:8080/simple": "has no scheme",
+}
+
+
+@pytest.mark.parametrize(("address", "reason"), NO_ADDRESS.items(), ids=str)
+def test_an_index_that_is_no_address_is_an_error_that_names_where_it_is_set(
+    address: str, reason: str, tmp_path: Path,
+) -> None:
+    """Passed over, its private projects would be looked up on the public index."""
+    for variable in ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "PIP_INDEX_URL",
+                     "PIP_EXTRA_INDEX_URL"):
+        with pytest.raises(BadInput, match=reason) as fault:
+            read(tmp_path, {variable: address})
+        kind = "additional" if variable == "UV_INDEX" or "EXTRA" in variable else "default"
+        assert fault.value.what().startswith(f"{variable}: the {kind} index")
+        assert "https://" in str(fault.value.next_step())
+    for text in (f"index-url = '{address}'", f"extra-index-url = ['{address}']", f"[[index]]\nurl = '{address}'",
+                 f"[pip]\nindex-url = '{address}'", f"[[index]]\nurl = '{address}'\ndefault = true"):
+        write(tmp_path / "uv.toml", text)
+        with pytest.raises(BadInput, match=reason) as fault:
+            read(tmp_path, {"UV_CONFIG_FILE": str(tmp_path / "uv.toml")})
+        assert fault.value.what().startswith(f"{tmp_path}/uv.toml: the ")
+
+
+def test_what_an_option_replaces_is_not_judged(tmp_path: Path) -> None:
+    typo = "htps://idx.corp/simple"
+    assert read(tmp_path, {"PIP_INDEX_URL": typo, "UV_INDEX_URL": typo}, index_url="https://o/s").indexes == (
+        "https://o/s",)
+    assert read(tmp_path, {"UV_INDEX": typo}, extra_index_urls=("https://o/s",)).indexes == ("https://o/s", DEFAULT)
+    assert read(tmp_path, {"UV_INDEX": "https://u/s", "PIP_EXTRA_INDEX_URL": typo}).indexes == ("https://u/s", DEFAULT)
+
+
+@pytest.mark.parametrize("address", [
+    "http://me:s3/s3cret@h/simple", "http://me:s3#s3cret@h/s", "http://me:s3?s3cret@h/s", "me:s3cret@h.example/simple",
+    "https:/me:s3cret@h.example/simple", "htps://me:s3cret@h.example/simple", "http://me:s3cret@h:99999/s",
+    "https//me:s3cret@h.example/simple",
+])
+def test_no_login_of_a_mistyped_index_is_shown(address: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="UV_INDEX") as fault:
+        read(tmp_path, {"UV_INDEX": address})
+    assert "s3" not in fault.value.what().replace("https", "")
+    assert "  " not in fault.value.what()
+
+
+@pytest.mark.parametrize("address", ["file:///me:s3cret@x", "file://me:s3cret@h/x", "/srv/me:s3cret@x",
+                                     "./me:s3cret@h/x"])
+def test_no_login_of_an_index_that_is_left_out_is_shown(address: str, tmp_path: Path) -> None:
+    note, = read(tmp_path, {"UV_INDEX": address}).notes
+    assert "s3cret" not in note
+
+
+@pytest.mark.parametrize("address", ["https:/idx.corp/simple", "file:///srv/@scope/x", "/srv/x", "http://h:99999/s"])
+def test_an_address_is_shown_as_it_was_written(address: str) -> None:
+    assert shown(f"{address}?token=x#y") == address
+
+
+def test_an_empty_address_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "uv.toml", "[[index]]\nurl = ''\n")
+    with pytest.raises(BadInput, match=r"uv\.toml: the additional index: has no address"):
+        read(tmp_path, {"UV_CONFIG_FILE": str(tmp_path / "uv.toml")})
 
 
 def test_uv_files_and_their_kinds_of_index(tmp_path: Path) -> None:
@@ -173,8 +256,21 @@ def test_timeouts_retries_and_certificates(tmp_path: Path) -> None:
     assert (settings.timeout, settings.retries, settings.cert) == (7.0, 0, "/s.pem")
     assert read(tmp_path, {"PIP_TIMEOUT": "3", "PIP_DEFAULT_TIMEOUT": "60"}).timeout == 3.0
     assert read(tmp_path, {"CURL_CA_BUNDLE": "/c.pem"}).cert == "/c.pem"
-    with pytest.raises(BadInput, match="UV_HTTP_TIMEOUT"):
-        read(tmp_path, {"UV_HTTP_TIMEOUT": "soon"})
+
+
+@pytest.mark.parametrize("variable", ["UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT",
+                                      "PIP_RETRIES"])
+@pytest.mark.parametrize("text", ["soon", "nan", "NaN", "-nan", "inf", "-Infinity", "1e999", "9" * 400, "x" * 5000])
+def test_what_is_no_number_is_named(variable: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=f"{variable}: .* is no number") as fault:
+        read(tmp_path, {variable: text})
+    assert len(fault.value.what()) < 200
+
+
+def test_a_timeout_of_pip_conf_that_is_no_number_is_named(tmp_path: Path) -> None:
+    write(tmp_path / ".config/pip/pip.conf", "[global]\ntimeout = nan\n")
+    with pytest.raises(BadInput, match=r"pip\.conf \[global\]: 'nan' is no number"):
+        read(tmp_path)
 
 
 def test_proxies(tmp_path: Path) -> None:

@@ -165,10 +165,27 @@ def test_no_credential_is_shown_of_what_is_left_out(tmp_path: Path) -> None:
     flat = index("https://me:s3cret@flat.example/s", format="'flat'")
     explicit = index("https://me:s3cret@e.example/s", explicit="true", name="'e'")
     settings = read(tmp_path, {"p/uv.toml": own + flat + explicit}, {"UV_FIND_LINKS": "https://me:s3cret@f.example/y"})
-    text = "\n".join(settings.ignored)
-    for part in ("links.example/x", "a.example", "flat.example/s (flat", "e.example/s (explicit", "f.example/y"):
+    text = "\n".join((*settings.ignored, *settings.notes))
+    for part in ("links.example/x", "a.example", "flat.example/s (uv.toml) was left out", "e.example/s (explicit",
+                 "f.example/y"):
         assert part in text
     assert "s3cret" not in text + repr(settings.pins) + repr(settings.routes)
+
+
+def test_a_flat_index_is_left_out_with_a_note_where_it_would_count(tmp_path: Path) -> None:
+    extra = {"p/uv.toml": index("https://links/s", format="'flat'", name="'links'")}
+    settings = read(tmp_path, extra)
+    assert (settings.indexes, len(settings.notes)) == ((DEFAULT,), 1)
+    assert settings.notes[0].startswith("the index https://links/s (uv.toml, index links) was left out, since it is f")
+    assert read(tmp_path, extra, extra_index_urls=("https://o/s",)).notes == ()
+    assert read(tmp_path, extra, {"UV_INDEX": "links=https://simple/s"}).notes == ()
+    default = {"p/uv.toml": index("https://links/s", format="'flat'", default="true")}
+    assert "https://links/s" in read(tmp_path, default).notes[0]
+    assert read(tmp_path, default, index_url="https://o/s").notes == ()
+    assert read(tmp_path, default, {"UV_DEFAULT_INDEX": "https://o/s"}).notes == ()
+    assert read(tmp_path, default, {"UV_INDEX_URL": "https://o/s"}).notes == ()
+    explicit = {"p/uv.toml": index("https://links/s", format="'flat'", explicit="true")}
+    assert read(tmp_path, explicit).notes == ()     # uv looks there for pinned projects alone
 
 
 BROKEN = {
@@ -181,6 +198,8 @@ BROKEN = {
     "table": ("uv.toml", "[index]\nurl = 'https://x/s'", "uv.toml: index is no list"),
     "no url": ("uv.toml", "[[index]]\nname = 'x'", r"uv.toml: has an \[\[index\]\] without url"),
     "name": ("uv.toml", index("https://x/s", name="'a b'"), "has the name 'a b'"),
+    "format": ("uv.toml", index("https://x/s", format="'html'"), "format = 'html'"),
+    "format of no text": ("uv.toml", index("https://x/s", format="3"), "format = '3'"),
     "codes": ("uv.toml", index("https://x/s", **{"ignore-error-codes": "[true]"}), "no list of HTTP statuses"),
     "authenticate": ("uv.toml", index("https://x/s", authenticate="'often'"), "authenticate = 'often'"),
     "extra": ("uv.toml", "extra-index-url = 'https://x/s'", "extra-index-url is no list of texts"),

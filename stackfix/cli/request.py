@@ -98,12 +98,11 @@ def instant_of(value: str) -> str:
     """An ISO 8601 date or time as `2026-01-31T00:00:00Z`; a date is its first moment, a time without offset is UTC."""
     try:
         moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00").replace("z", "+00:00"))
-    except ValueError:
+        moment = moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         raise BadInput(f"--exclude-newer {value}", "is not an ISO 8601 date or time",
                        "write 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"     # strftime's %Y is not always four digits
 
 
 def driver_of(value: str) -> str:

@@ -25,7 +25,8 @@ def refuse_without_times(page: ProjectPage, before: datetime) -> None:
     """Raises NoUploadTimes where the page has files and states of none when it was uploaded."""
     files = [file for version in page.version_strings() for file in page.files(version)]
     if files and all(file.upload_time is None and file.torch_path is None for file in files):
-        raise NoUploadTimes(project=page.name, index=files[0].index, before=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        raise NoUploadTimes(project=page.name, index=files[0].index,
+                            before=before.replace(microsecond=0, tzinfo=None).isoformat() + "Z")
 
 
 def uploaded(file: IndexFile) -> datetime:
@@ -40,7 +41,9 @@ def exclusion_limit(text: str) -> datetime:
     moment = _moment(text)
     if moment is None:
         raise BadInput(f"--exclude-newer {text}", "is no ISO 8601 date or time", "write it as 2026-01-31")
-    return moment + timedelta(days=1) if _is_date(text) else moment
+    if not _is_date(text):
+        return moment
+    return _NEVER if moment.date() == _NEVER.date() else moment + timedelta(days=1)
 
 
 def _is_date(text: str) -> bool:

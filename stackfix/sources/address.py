@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
 from stackfix.quick import dataclass, field
 
@@ -12,6 +12,8 @@ _BAD_HOST = re.compile(r"[\s/?#@\\\x00-\x20\x7f]")
 _LONGEST_HOST = 253               # RFC 1035
 # An absolute address that nothing need be done to, without user, query and fragment: index pages list thousands.
 _PLAIN = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?/[A-Za-z0-9/._~%+!$&'()*,;=:-]*")
+_LOGIN = re.compile(r":(?!//)[^@]*@")
+UNREADABLE = "an address that cannot be read"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -92,10 +94,21 @@ def shown(url: str) -> str:
     """`url` fit for a message: no user, password, query (it may hold a signature) or fragment; never raises."""
     try:
         parts = urlsplit(url)
-        text = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        text = urlunsplit(bare) if parts.netloc else url.partition("#")[0].partition("?")[0]
+        if "@" in url and not (parts.netloc and _has_port(parts)) and (parts.scheme != "file" or _LOGIN.search(text)):
+            text = UNREADABLE       # a login that its own "/", "?" or "#" cuts in two, or that has no "//" before it
     except ValueError:
-        text = "an address that cannot be read"
+        text = UNREADABLE
     return "".join(letter if letter.isprintable() else "?" for letter in text[:500])
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether what stands for the port is one, or nothing does."""
+    try:
+        return parts.port is None or parts.port >= 0
+    except ValueError:
+        return False
 
 
 def resolve_link(base: str, link: str) -> str:

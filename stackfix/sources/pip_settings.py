@@ -17,6 +17,7 @@ from stackfix.quick import dataclass
 from stackfix.sources.address import shown
 from stackfix.sources.records import UploadLimit
 from stackfix.sources.uv_time import parse_limit
+from stackfix.sources.uv_values import number_within
 
 if TYPE_CHECKING:
     import configparser
@@ -136,8 +137,4 @@ def _path(named: Named | None, home: Path) -> str | None:
 
 def _number(named: Named, least: float, most: float) -> float:
     origin, text = named
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadInput(origin, f"{text!r} is no number") from None
-    return min(max(value, least), most)
+    return number_within(text, origin, least, most)

@@ -10,6 +10,7 @@ from stackfix.errors import BadInput
 from stackfix.quick import dataclass, field
 
 _POLICIES = ("auto", "always", "never")
+_FORMATS = ("simple", "flat")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -49,12 +50,15 @@ def _entry(entry: Mapping[str, Any], origin: str, environ: Mapping[str, str]) ->
     policy = entry.get("authenticate", "auto")
     if policy not in _POLICIES:
         raise BadInput(label, f"authenticate = {str(policy)[:80]!r}", f"it is one of {', '.join(_POLICIES)}")
+    layout = entry.get("format", "simple")
+    if layout not in _FORMATS:
+        raise BadInput(label, f"format = {str(layout)[:80]!r}", f"it is one of {', '.join(_FORMATS)}")
     codes = entry.get("ignore-error-codes", [])
     if not isinstance(codes, list) or not all(type(code) is int and 100 <= code < 600 for code in codes):
         raise BadInput(label, "ignore-error-codes is no list of HTTP statuses", "write it as [403]")
     return UvIndex(
         origin=label, url=with_login(entry["url"], name, environ), name=name, default=entry.get("default") is True,
-        explicit=entry.get("explicit") is True, flat=entry.get("format", "simple") != "simple",
+        explicit=entry.get("explicit") is True, flat=layout == "flat",
         authenticate=policy, passed_over=tuple(codes), exclude_newer=entry.get("exclude-newer"))
 
 

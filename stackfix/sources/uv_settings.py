@@ -42,6 +42,8 @@ class UvSettings:
     default: tuple[Named, ...]
     no_default: bool                # the default index is explicit: it serves pinned projects alone
     extra: tuple[Named, ...]
+    flat_default: tuple[Named, ...]     # pages of links and folders in place of it, and beside it: not followed
+    flat_extra: tuple[Named, ...]
     ignored: tuple[str, ...]
     notes: tuple[str, ...]
     pins: tuple[IndexPin, ...]
@@ -68,6 +70,8 @@ def read_uv_settings(environ: Mapping[str, str], home: Path, read: ReadText, pla
     usable = [entry for entry in entries if not entry.flat]
     told = [*usable, *(entry for level in found.owners for entry in entries_of(level.table, level.origin, environ))]
     defaults = [entry for entry in usable if entry.default]
+    flat = [entry for entry in entries if entry.flat and not entry.explicit]
+    in_force = next((entry for entry in entries if entry.default), None) if not environ.get("UV_INDEX_URL") else None
     pins = _pins(environ, found, levels, named)
     default = [(entry.origin, entry.url) for entry in defaults if not entry.explicit]
     if environ.get("UV_INDEX_URL"):
@@ -77,6 +81,8 @@ def read_uv_settings(environ: Mapping[str, str], home: Path, read: ReadText, pla
         default=tuple(default), no_default=bool(defaults) and defaults[0].explicit and not _from_variable(default),
         extra=(*((entry.origin, entry.url) for entry in usable if not entry.default and not entry.explicit),
                *((level.origin, url) for level in tables for url in texts_of(level, "extra-index-url"))),
+        flat_default=tuple((entry.origin, entry.url) for entry in flat if entry is in_force),
+        flat_extra=tuple((entry.origin, entry.url) for entry in flat if not entry.default),
         ignored=tuple(ignored_of(environ, entries, levels, pins)), notes=tuple(notes_of(environ, levels)),
         pins=pins, policies=tuple(policies_of(told)),
         limits=tuple(limits_of(environ, levels, tables, told)), constraints=tuple(constraints_of(found.config)),

@@ -70,4 +70,5 @@ def _moment(text: str) -> datetime:
 
 
 def _text(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime: its %Y is not four digits long everywhere.
+    return moment.astimezone(timezone.utc).replace(microsecond=0, tzinfo=None).isoformat() + "Z"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +28,7 @@ def ignored_of(environ: Mapping[str, str], entries: Sequence[UvIndex], levels: S
         if environ.get(variable):
             yield f"{variable}: {key} = {_shown(environ[variable].replace(',', ' ').split())}"
     for entry in entries:
-        if entry.flat:
-            yield f"{entry.origin}: {shown(entry.url)} (flat: a page of links or a folder, and no package index)"
-        elif entry.explicit and entry.name not in {pin.name for pin in pins}:
+        if entry.explicit and entry.name not in {pin.name for pin in pins}:
             yield f"{entry.origin}: {shown(entry.url)} (explicit, and no source of this project names it)"
     for level in levels:
         local = _LOCAL if level.of_project else (*_LOCAL, "constraint-dependencies", "override-dependencies")
@@ -149,7 +148,15 @@ def number_of(environ: Mapping[str, str], name: str, least: float, most: float) 
     text = environ.get(name)
     if not text:
         return None
+    return number_within(text, name, least, most)
+
+
+def number_within(text: str, origin: str, least: float, most: float) -> float:
+    """The number, no smaller and no larger than these. Raises BadInput."""
     try:
-        return min(max(float(text), least), most)
+        value = float(text)
     except ValueError:
-        raise BadInput(name, f"{text!r} is no number") from None
+        value = math.nan
+    if not math.isfinite(value):        # min and max let NaN pass
+        raise BadInput(origin, f"{text[:80]!r} is no number", f"write one from {least:g} to {most:g}")
+    return min(max(value, least), most)
