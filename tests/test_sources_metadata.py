@@ -187,6 +187,7 @@ def test_without_ranges_a_large_file_is_not_read(size: int | None, source: Sourc
     (b"Name: demo\n" + METADATA, "more than one name"),
     (b"", "states no metadata-version"), (b"\x00\xff" * 100, "states no metadata-version"),
     (METADATA.replace(b"\n\n", b"\nRequires-Dist: x" * 20_000 + b"\n\n"), "more than 10000 times"),
+    (METADATA.replace(b"\n\n", b"\nRequires-Dist: x[a, b]" * 1_001 + b"\n\n"), "more than 2000 extras of projects"),
 ])
 def test_metadata_that_disagrees_with_its_file_is_refused(metadata: bytes, reason: str, source: Source) -> None:
     with RawServer(Files(metadata=metadata)) as server, pytest.raises(BadMetadata, match=reason) as fault:

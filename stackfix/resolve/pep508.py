@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -16,6 +16,7 @@ from packaging.version import Version
 
 ANY = SpecifierSet()
 _EXTRA_TEST = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
+_EXTRA_NAMED = re.compile(r"""\bextra\s*[=!]=\s*(?:"([^"]*)"|'([^']*)')""")
 _LONGEST = 8192         # letters of one requirement; the longest real one has a few hundred
 _HUGE = re.compile(r"\d{600}")     # int() may refuse a number so long
 _EXCLUSIVE = re.compile(r"^===?\s*[^*]+$")
@@ -81,3 +82,26 @@ def needs_other_extra(line: str, extra: str | None) -> bool:
         return False
     tested = _EXTRA_TEST.findall(marker)
     return bool(tested) and not (extra is not None and all(normalise(name) == extra for name in tested))
+
+
+def lines_of_extra(lines: tuple[str, ...], extra: str) -> list[str]:
+    """The lines that `extra` may add to what holds without it, in their order: others say the same with it as without.
+
+    A release with hundreds of extras has thousands of lines, and each would be asked for each.
+    """
+    named = _by_extra(lines)
+    return [lines[place] for place in sorted((*named.get(extra, ()), *named[""]))]
+
+
+@lru_cache(maxsize=64)
+def _by_extra(lines: tuple[str, ...]) -> dict[str, list[int]]:
+    """Places of lines by the extras that they compare with a name; "": those that ask for extras in another way."""
+    found: dict[str, list[int]] = {"": []}
+    for place, line in enumerate(lines):
+        marker = line.partition(";")[2]
+        names = {normalise(one or other) for one, other in _EXTRA_NAMED.findall(marker)}
+        if "" in names or marker.count("extra") != len(_EXTRA_NAMED.findall(marker)):
+            names = {""}
+        for name in names:
+            found.setdefault(name, []).append(place)
+    return found

@@ -21,7 +21,7 @@ from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.needs import Candidate, FromFile, FromStack, Need
 from stackfix.resolve.nightly_family import comes_with_nightly
 from stackfix.resolve.outside import matrix_exclusion
-from stackfix.resolve.pep508 import admits
+from stackfix.resolve.pep508 import admits, lines_of_extra
 from stackfix.resolve.problem import MAX_SDISTS, needs_of
 from stackfix.resolve.question import FLASH_ATTN, TORCH, Question
 from stackfix.resolve.records import ProjectPage, Target, Watchable
@@ -32,6 +32,7 @@ from stackfix.sources.errors import NoUploadTimes
 from stackfix.sources.records import CoreMetadata, IndexFile
 
 _SMALL = 2 * 1024 * 1024        # of an sdist that is read whole though nobody asked for it yet
+_MOST_EXTRAS = 100      # of one project that are read ahead for
 _GUESS = FromStack(part="guess", source="prefetch")
 
 
@@ -134,6 +135,7 @@ class _Walk:
         self._fixed = {TORCH: stack.version}
         self._preferred = preferred_versions(evidence, question, self._build)
         self.needs: dict[str, list[Need]] = {}
+        self._known: set[tuple[str, str, Candidate | None]] = set()
         self._extras: dict[str, set[str]] = {}
         self._picked: dict[str, Candidate] = {}
         self._metadata: dict[str, CoreMetadata] = {}
@@ -149,11 +151,12 @@ class _Walk:
         """Takes needs in; the projects about which something new is known."""
         names: dict[str, None] = {}
         for need in needs:
-            known = self.needs.setdefault(need.name, [])
-            if need.extra is not None:
-                self._extras.setdefault(need.name, set()).add(need.extra)
-            if all(other.text != need.text or other.parent is not need.parent for other in known):
-                known.append(need)
+            if need.extra is not None and len(extras := self._extras.setdefault(need.name, set())) < _MOST_EXTRAS:
+                extras.add(need.extra)
+            key = (need.name, need.text, need.parent)
+            if key not in self._known:
+                self._known.add(key)
+                self.needs.setdefault(need.name, []).append(need)
                 names[need.name] = None
         return list(names)
 
@@ -221,6 +224,7 @@ class _Walk:
         origin = FromFile(parent=candidate)
         names: dict[str, None] = {}
         for extra in (None, *sorted(self._extras.get(candidate.name, ()))):
-            lines = [line for line in metadata.requires_dist if view.applies(line, extra)]
-            names.update(dict.fromkeys(self._expect(need for line in lines for need in needs_of(line, origin))))
+            lines = metadata.requires_dist if extra is None else lines_of_extra(metadata.requires_dist, extra)
+            holding = (line for line in lines if view.applies(line, extra))
+            names.update(dict.fromkeys(self._expect(need for line in holding for need in needs_of(line, origin))))
         return list(names)

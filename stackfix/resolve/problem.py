@@ -17,12 +17,13 @@ from stackfix.matrix import query
 from stackfix.matrix.records import Rule, TorchBuild
 from stackfix.quick import dataclass, field
 from stackfix.resolve.candidates import Project
+from stackfix.resolve.demands import check_demands
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.judged import judged_exclusion, judgements
 from stackfix.resolve.needs import Candidate, Exclusion, FromFile, FromRule, Need, Origin
 from stackfix.resolve.nightly_family import is_nightly_file, nightly_exclusion
 from stackfix.resolve.outside import driven_out, matrix_exclusion, unknown_companion_exclusion
-from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier
+from stackfix.resolve.pep508 import ANY, admits, lines_of_extra, normalise, parse_requirement, parse_specifier
 from stackfix.resolve.records import Target
 from stackfix.resolve.torch_family import companion_row
 from stackfix.resolve.unread import bounds_above, is_silent, is_unread, neighbours_exclusion
@@ -57,6 +58,7 @@ class Problem:
     _exclusions: dict[Candidate, Exclusion | None] = field(default_factory=dict)
     _restricted: dict[Candidate, Candidate | None] = field(default_factory=dict)
     _places: dict[Candidate, str] = field(default_factory=dict)
+    _extras: dict[str, set[str]] = field(default_factory=dict)      # of each project, that any candidate asks for
 
     def candidates(
         self, name: str, extra: str | None, needs: Sequence[Need], *, with_limits: bool = True
@@ -203,7 +205,7 @@ class Problem:
             yield self._cannot_be_used(candidate, why)
             return
         needs: list[Need] = []
-        for line in lines:
+        for line in lines if candidate.extra is None else lines_of_extra(lines, candidate.extra):
             if not self.view_applies(line, candidate.extra):
                 continue
             made = list(needs_of(line, FromFile(parent=candidate)))
@@ -212,6 +214,7 @@ class Problem:
                 yield self._cannot_be_used(candidate, _index_exclusion(candidate, reason))
                 return
             needs.extend(made)
+        check_demands(candidate, needs, self._extras)
         if candidate.extra is None:
             needs.extend(self._rule_needs(candidate, {need.name for need in needs}))
         yield from needs

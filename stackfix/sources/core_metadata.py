@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from stackfix.sources.errors import BadMetadata
 from stackfix.sources.page import normalise
 from stackfix.sources.records import CoreMetadata, IndexFile
@@ -11,6 +13,8 @@ _WANTED = frozenset((
 ))
 _SETTLED_BY_A_BUILD = frozenset(("requires-dist", "requires-python", "provides-extra"))
 _MAX_VALUES = 10_000
+_MAX_EXTRAS = 2_000     # that the requirements of one file name, each time they do; each is a question to the solver
+_EXTRAS = re.compile(r"[\w.-]+\s*\[([^\]]*)\]")
 Fields = dict[str, list[str]]
 
 
@@ -52,7 +56,10 @@ def record_of(fields: Fields, file: IndexFile, basis: str) -> CoreMetadata:
         raise BadMetadata(file.filename, file.url, f"is about {name[:100]!r}")
     if not same_version(version, file.version):
         raise BadMetadata(file.filename, file.url, f"is about version {version[:100]!r}")
-    return CoreMetadata(name=file.project, version=version, requires_dist=tuple(fields.get("requires-dist", ())),
+    requires = tuple(fields.get("requires-dist", ()))
+    if sum(match[1].count(",") + 1 for line in requires if (match := _EXTRAS.match(line))) > _MAX_EXTRAS:
+        raise BadMetadata(file.filename, file.url, f"requires more than {_MAX_EXTRAS} extras of projects")
+    return CoreMetadata(name=file.project, version=version, requires_dist=requires,
                         requires_python=next(iter(fields.get("requires-python", ())), None) or None,
                         provides_extra=tuple(fields.get("provides-extra", ())), basis=basis)
 
