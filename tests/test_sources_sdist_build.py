@@ -144,7 +144,7 @@ def test_a_backend_without_the_hook_builds_the_wheel(place: Place) -> None:
 
 
 @pytest.mark.parametrize("uv", [True, False])
-def test_build_requirements_come_from_the_index_alone(
+def test_build_requirements_come_from_the_index_alone_and_its_login_reaches_no_code_of_the_sdist(
     place: Place, tmp_path: Path, uv: bool, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not uv:
@@ -154,23 +154,8 @@ def test_build_requirements_come_from_the_index_alone(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "helper-9.0-py3-none-any.whl").write_bytes(make_wheel("helper-9.0-py3-none-any.whl"))
-    place.environ = {**os.environ, "PIP_FIND_LINKS": str(elsewhere), "UV_FIND_LINKS": str(elsewhere),
-                     "PIP_INDEX_URL": "http://127.0.0.1:9/", "UV_INDEX_URL": "http://127.0.0.1:9/"}
-    later = ["later"] if uv else []                 # pip takes seconds, and the second time shows nothing of it
-    told = "METADATA += f'Requires-Dist: helper=={version(\"helper\")}' + chr(10)"
-    content = sdist(build_requires=["helper>=1; python_version > '3'", "nothing; python_version < '3'"],
-                    own_requires=later, before="from importlib.metadata import version",
-                    during=f"global METADATA; import {', '.join(['helper', *later])}; {told}")
-    assert place.build(content).requires_dist == ("helper==1.0",)
-
-
-@pytest.mark.parametrize("uv", [True, False])
-def test_logins_reach_the_installer_and_no_code_of_the_sdist(
-    place: Place, uv: bool, monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if not uv:
-        monkeypatch.setattr("stackfix.sources.sdist_build_install.find_uv", lambda environ: None)
-    place.offer("helper", "helper-1.0-py3-none-any.whl", make_wheel("helper-1.0-py3-none-any.whl"))
+    place.environ = {**LEAKY, "PIP_FIND_LINKS": str(elsewhere), "UV_FIND_LINKS": str(elsewhere),
+                     "PIP_INDEX_URL": f"http://user:{SECRET}@127.0.0.1:9/", "UV_INDEX_URL": "http://127.0.0.1:9/"}
     heads: list[str] = []
     plain = place.reply
 
@@ -180,16 +165,19 @@ def test_logins_reach_the_installer_and_no_code_of_the_sdist(
         return status("401 Unauthorized", 'WWW-Authenticate: Basic realm="x"') if (
             asked and "authorization" not in head.lower()) else plain(head)
 
+    later = ["later"] if uv else []                 # pip takes seconds, and the second time shows nothing of it
+    look = ("import glob; seen = str(dict(os.environ)) + ''.join(open(p, errors='replace').read() for p in"
+            " glob.glob('../../**', recursive=True) + glob.glob(os.path.expanduser('~/.*')) if os.path.isfile(p)"
+            " and 'environment' not in p); global METADATA; METADATA += 'Requires-Dist: ' + ("
+            f"'leak' if {SECRET[::-1]!r}[::-1] in seen else 'clean') + chr(10)")
+    told = "METADATA += f'Requires-Dist: helper=={version(\"helper\")}' + chr(10)"
+    content = sdist(build_requires=["helper>=1; python_version > '3'", "nothing; python_version < '3'"],
+                    own_requires=later, before="from importlib.metadata import version",
+                    during=f"import {', '.join(['helper', *later])}; {look}; {told}")
     with RawServer(closed) as server:
         host = server.url.removeprefix("http://")
         place.settings = lambda *_, **changes: settings_for(f"http://me:{SECRET}@{host}/simple", **changes)
-        place.environ = LEAKY
-        look = ("import glob; seen = str(dict(os.environ)) + ''.join(open(p, errors='replace').read() for p in"
-                " glob.glob('../../**', recursive=True) + glob.glob(os.path.expanduser('~/.*')) if os.path.isfile(p)"
-                " and 'environment' not in p); global METADATA; METADATA += 'Requires-Dist: ' + ("
-                f"'leak' if {SECRET[::-1]!r}[::-1] in seen else 'clean') + chr(10)")
-        found = place.build(sdist(build_requires=["helper"], during=look))
-    assert found.requires_dist == ("clean",)
+        assert place.build(content).requires_dist == ("clean", "helper==1.0")
     assert any("authorization" in head.lower() for head in heads)
 
 
