@@ -131,9 +131,9 @@ def falls_back(name: str) -> bool:
 
 
 def libraries_of(matrix: Matrix) -> frozenset[str]:
-    """The projects that fall back on the torch index: what builds of torch require, and no other of such a name."""
+    """The projects that fall back on the torch index: triton, what builds of torch require, no other of such a name."""
     lines = {line for build in matrix.torch for line in build.requires if line.lower().startswith(BESIDE)}
-    return frozenset(normalise(each.name) for each in map(parse_requirement, lines) if each is not None)
+    return frozenset({"triton", *(normalise(each.name) for each in map(parse_requirement, lines) if each is not None)})
 
 
 def companion_row(matrix: Matrix, candidate: Candidate, build: TorchBuild) -> Companion | None:
