@@ -25,7 +25,7 @@ from stackfix.sources.errors import NoSuchProject, SdistNeedsBuild
 MAX_OFFERS = 3
 MAX_REDUCING = 40       # solves for the fewest asks
 MAX_OFFERING = 60       # solves for the nearest changes
-OFFERING_STEPS = 20_000
+OFFERING_STEPS = 130_000
 MAX_RULES = 12          # rules of the matrix that together stand in for one cause
 
 
