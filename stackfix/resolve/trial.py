@@ -9,8 +9,8 @@ from stackfix.resolve.question import Question, parse_request
 from stackfix.resolve.records import StackRequest
 from stackfix.resolve.solve import Failure, Solved, Solver
 
-# Steps of searching (some 0.03 ms each), after which an explanation does with what it has. No clock bounds it: by one, a
-# busy machine or an empty cache would give another answer.
+# Steps of searching (some 0.03 ms each), after which an explanation does with what it has. No clock bounds it: by one,
+# a busy machine or an empty cache would give another answer.
 STEPS = 200_000
 LEAST = 8               # that are solved however much they take: most requests ask less
 
