@@ -152,7 +152,7 @@ def test_files_of_targets_that_are_not_locked_any_more_go(say: Say) -> None:
     assert "\nrequirements.txt:2: unexpected '# This file is locked by stackfix for cp311-linux-64'" in said.out, said
     said = lock(say)
     assert said.status == 0
-    assert "note: requirements.txt is removed: it is of a target" in said.err
+    assert "note: requirements.txt is removed: requirements-cp311-linux-64.txt holds its target now" in said.err
     several = {path.name for path in Path().glob("requirements-*") if "train" not in path.name} - mine.keys()
     assert len(several) > 1
     Path("requirements-flash-attn-cp310-win-64.txt").write_text(
@@ -161,6 +161,8 @@ def test_files_of_targets_that_are_not_locked_any_more_go(say: Say) -> None:
     said = say("lock", *ASKED, *PIP, "-q")
     assert said.status == 0
     assert re.findall(r"note: (\S+) is removed", said.err) == sorted(several)
+    assert "note: requirements-cp311-linux-64.txt is removed: requirements.txt holds its target now" in said.err
+    assert "note: requirements-cp311-osx-arm64.txt is removed: its target is not of this lock any more" in said.err
     left = {path.name for path in Path().glob("requirements*") if "train" not in path.name}
     assert left == {"requirements.txt", *mine}
     assert lock(say, "--name", "train", "--check").status == 0
@@ -202,7 +204,7 @@ def test_a_cpu_build_beside_another_has_a_pylock_of_its_own(say: Say) -> None:
     assert say(*words, "--name", "cpu", "-q").status == 0
     said = say("lock", *ASKED, *PIP, "--name", "cpu", "--platform", "osx-arm64", "--torch-index", NOBODY, "-q")
     assert said.status == 0, said
-    assert "note: pylock.cpu-cpu.toml is removed: it is of a target that this lock has not" in said.err
+    assert "note: pylock.cpu-cpu.toml is removed: its target is not of this lock any more" in said.err
     assert not Path("pylock.cpu-cpu.toml").exists()
 
 

@@ -53,16 +53,17 @@ def tell_stale(
     directory: Path, files: tuple[PlannedFile, ...], inputs: Iterable[Path], common: CommonOptions,
 ) -> None:
     """Say on stderr which files of earlier locks go, with --quiet too: what is deleted is never passed over."""
-    from stackfix.write.stale import stale_parts, stale_pylocks
+    from stackfix.write.stale import lock_of, stale_parts, stale_pylocks
 
     planned = {file.path: file.text for file in files}
-    holder = next((path for path in planned if path.startswith("pylock")), "")
-    elsewhere = "it is of a target that this lock has not, or has in another file"
-    gone = [(name, f"{holder} holds its target now" if line.strip(" ,") in planned[holder] else elsewhere)
-            for name, _, line in stale_pylocks(directory, planned)]
-    gone += [(name, elsewhere) for name, _, _ in stale_parts(directory, planned, inputs)]
-    for name, why in gone:
+    pylocks = [path for path in planned if path.startswith("pylock")]
+    gone = [(name, line.strip(" ,"), pylocks) for name, _, line in stale_pylocks(directory, planned)]
+    gone += [(name, f"{line}\n", [path for path in planned if lock_of(path) == lock_of(name)])
+             for name, _, line in stale_parts(directory, planned, inputs)]
+    for name, target, files_of_its_kind in gone:
         import click
 
+        holder = next((path for path in files_of_its_kind if target in planned[path]), None)
+        why = f"{holder} holds its target now" if holder else "its target is not of this lock any more"
         common.seen.cannot_be_kept("a file that goes is told")
         click.echo(f"note: {name} is removed: {why}", err=True)
