@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stackfix.errors import StackfixError
+from stackfix.errors import BadInput, StackfixError
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.settings import read_settings
 from tests.uv_index_servers import Indexes, bare_environment, uv, write_all
@@ -138,6 +138,35 @@ def of_ours(case: Case, root: Path, environ: Mapping[str, str]) -> str | None:
             return version
     except StackfixError:
         return None
+
+
+REFUSED = {
+    "port of an index": ({"p/uv.toml": '[[index]]\nurl = "http://127.0.0.1:99999/simple"\n' + MACHINE}, {}),
+    "no host": ({"p/uv.toml": 'extra-index-url = ["https://"]\n' + MACHINE}, {}),
+    "half an IPv6 host": ({"p/uv.toml": '[[index]]\nurl = "http://[::1"\n' + MACHINE}, {}),
+    "no address at all": ({"p/uv.toml": '[[index]]\nurl = ""\n' + MACHINE}, {}),
+    "format": ({"p/uv.toml": '[[index]]\nurl = "{b}"\nformat = "html"\n' + MACHINE}, {}),
+    "port of the default index": ({"p/uv.toml": 'index-url = "http://127.0.0.1:99999/simple"\n'},
+                                  {"PIP_INDEX_URL": "{d}"}),
+    "port in a variable": ({"p/uv.toml": MACHINE}, {"UV_INDEX": "http://127.0.0.1:99999/simple"}),
+    "timeout nan": ({"p/uv.toml": MACHINE}, {"UV_HTTP_TIMEOUT": "nan"}),
+    "retries inf": ({"p/uv.toml": MACHINE}, {"UV_HTTP_RETRIES": "inf"}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_uv_refuses_is_refused_before_anything_is_asked(name: str, tmp_path: Path) -> None:
+    """The index that is left has the project: passing the mistake over would take it from there."""
+    files, variables = REFUSED[name]
+    with Indexes({index: {"demo": version} for index, version in VERSIONS.items()}) as indexes:
+        write_all(tmp_path, {path: indexes.filled(text) for path, text in files.items()})
+        environ = bare_environment(tmp_path / "home", **{key: indexes.filled(text) for key, text in variables.items()})
+        (tmp_path / "p/r.in").write_text("demo\n")
+        assert uv(("pip", "compile", "-q", "r.in"), tmp_path / "p", environ, tmp_path / "cache").returncode == 2
+        with pytest.raises(BadInput):
+            read_settings(environ=environ, home=tmp_path / "home", project=tmp_path / "p", prefix=tmp_path / "env",
+                          default_index=lambda: indexes.url)
+        assert indexes.asked == []
 
 
 @pytest.mark.parametrize(("text", "latest"), [
