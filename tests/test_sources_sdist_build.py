@@ -476,6 +476,12 @@ def test_whoever_closes_itself_in_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_folder_is_too_deep_to_be_removed(place: Place) -> None:
+    deep = "for _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    with pytest.raises(SdistBuildFailed, match="ValueError: deep"):
+        place.build(sdist(before=f"{deep}\nraise ValueError('deep')"))
+
+
 BUILDING = """
 import sys
 from pathlib import Path

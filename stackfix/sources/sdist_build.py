@@ -8,11 +8,11 @@ the rights of the user. What it told is kept by the sdist's sha256, the Python m
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from stackfix.errors import Unreachable
@@ -21,6 +21,7 @@ from stackfix.sources.archives import BadArchive
 from stackfix.sources.core_metadata import parse_metadata
 from stackfix.sources.errors import BadMetadata, SdistBuildFailed
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
+from stackfix.sources.sdist_build_child import remove
 from stackfix.sources.sdist_build_hooks import NO_ROOM, told_metadata
 from stackfix.sources.sdist_build_python import find_python, machine_name
 from stackfix.sources.sdist_build_unpack import unpack_sdist
@@ -94,12 +95,13 @@ def _checked(told: bytes, file: IndexFile) -> CoreMetadata:
 
 def remove_tree(folder: Path) -> None:
     """Removes a folder with all in it, also what was made unreadable."""
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(str(folder))
     if not folder.exists():
         return
-    folder.chmod(stat.S_IRWXU)
-    for above, names, _ in os.walk(folder):
-        for name in names:              # before the walk goes into it
-            if not (inner := Path(above, name)).is_symlink():
-                inner.chmod(stat.S_IRWXU)
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError, RecursionError):
+        folder.chmod(stat.S_IRWXU)
+        for above, names, _ in os.walk(folder):
+            for name in names:              # before the walk goes into it
+                if not (inner := Path(above, name)).is_symlink():
+                    inner.chmod(stat.S_IRWXU)
+    remove(str(folder))

@@ -52,8 +52,18 @@ def watch(child: subprocess.Popen[bytes], folders: str) -> None:
     _TOLD.set()
     end_all(child.pid)
     for folder in filter(None, folders.split(os.pathsep)):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
     os._exit(GONE)
+
+
+def remove(folder: str) -> None:
+    """Removes a folder as far as it can be, however deep it is."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:      # before Python 3.13, from some hundred folders on
+        with suppress(OSError):
+            subprocess.run(["/bin/rm", "-rf", "--", folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=False)
 
 
 def limit_files() -> None:
