@@ -260,6 +260,8 @@ def test_flash_attn_is_left_out_and_refused_where_asked(lock: Locker, replica: N
     assert found.status == 0, found.said
     assert "flash-attn" not in entries(tmp_path / "free")
     assert "flash-attn is left out: its prebuilt wheels are for releases of torch" in notes(found)
+    nearest = re.findall(r"the nearest stack that has one is (.+)", notes(found))[0].split(" or ")
+    assert len(nearest) == len(set(nearest)) > 0
     asked = lock((*words, "--flash-attn", "2.8.3"), tmp_path / "asked", replica.url)
     assert asked.status == 1, asked.said
     assert "--no-flash-attn in place of --flash-attn" in offers(asked)

@@ -114,7 +114,7 @@ def _left_out(evidence: Evidence, solved: Solved, targets: list[Target]) -> str:
         text = f"flash-attn is left out: its prebuilt wheels are for releases of torch, and {torch} is a nightly"
     else:
         text = f"flash-attn is left out: it has no prebuilt wheel for {torch}, {places}"
-    nearest = " or ".join(_nearest_stacks(evidence, solved, targets[0]))
+    nearest = " or ".join(dict.fromkeys(_nearest_stacks(evidence, solved, targets[0])))
     if not nearest:
         gpus = f" with code for {', '.join(archs)}" if archs else ""
         return f"{text}; the matrix knows no stack for this platform that has one{gpus}"
