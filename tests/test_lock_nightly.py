@@ -255,7 +255,7 @@ def test_how_the_libraries_drift_is_told(lock: Locker, replica: NightlyReplica, 
 
 
 def test_flash_attn_is_left_out_and_refused_where_asked(lock: Locker, replica: NightlyReplica, tmp_path: Path) -> None:
-    words = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", "--python", "3.11")
+    words = ("--torch", "2.9.0.dev20250902", "--cuda", "12.8", "--python", "3.12")
     found = lock(words, tmp_path / "free", replica.url)
     assert found.status == 0, found.said
     assert "flash-attn" not in entries(tmp_path / "free")
