@@ -337,9 +337,11 @@ def test_a_cuda_that_the_driver_is_known_to_run_is_offered_before_one_of_which_n
 
 
 def test_another_machines_lock_is_no_offer_for_the_only_place() -> None:
-    error = refusal(asked("torchvision", torch="==2.4.1", cuda="12.1", platforms=(MAC,)))
-    assert error.nearest
-    assert not any("without --platform" in offer.change for offer in error.nearest)
+    where = index()
+    where.projects["only-linux"] = {"1.0": Release(tags=("cp38-abi3-manylinux_2_17_x86_64",))}
+    with pytest.raises(NoConsistentStack) as caught:
+        lock(asked("only-linux", torch="==2.3.1", platforms=(MAC,)), where)
+    assert [offer.change for offer in caught.value.nearest] == ["without --with only-linux"]
 
 
 def test_a_place_without_a_wheel_of_any_python_is_named_alone() -> None:
