@@ -100,6 +100,17 @@ def test_a_pylock_of_several_targets_is_read_for_the_environment(world: World, s
     assert (said.status, deviations(said)) == (0, []), said
 
 
+def test_a_universal_pylock_without_a_file_for_the_environment_says_which_package_has_none(
+    world: World, say: Say,
+) -> None:
+    Path("pylock.toml").write_text(
+        f'lock-version = "1.0"\n[[packages]]\nname = "limited"\nversion = "1"\nwheels = [{{ url = '
+        f'"https://files.example/limited-1-cp312-cp312-win_amd64.whl", hashes = {{ sha256 = "{"a" * 64}" }} }}]\n')
+    said = check(world, say, expect="pylock.toml")
+    assert said.status == 2
+    assert "--expect pylock.toml: limited has no file for CPython 3.11 on linux-64\n" in said.err
+
+
 def test_of_two_proofs_for_one_platform_the_one_of_the_locks_wheels_counts(world: World, say: Say) -> None:
     """As of linux-64 and linux-64-cpu, whose proofs lie in one file."""
     document = json.loads(Path("stack-proof.json").read_text())

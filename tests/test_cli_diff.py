@@ -282,3 +282,43 @@ def test_a_lockfile_that_is_not_there_is_answered_with_those_that_are(say: Say) 
     said = say("sync", "--dry-run")
     assert said.status == 2
     assert f"there is: pylock.toml, requirements-cp{TAG}-linux-64.txt\n" in said.err
+
+
+def universal(path: str, *wheels: str, version: str = "1.0") -> None:
+    """A lock for every Python and platform that its packages have a wheel for, as `uv export` writes it."""
+    packages = "".join(
+        f'\n[[packages]]\nname = "{name}"\nversion = "{version}"\nwheels = [\n' + "".join(
+            f'    {{ url = "https://h/{name}-{version}-{tag}.whl", hashes = {{ sha256 = "{"a" * 64}" }} }},\n'
+            for tag in tags.split()) + "]\n"
+        for name, _, tags in (wheel.partition(" ") for wheel in wheels))
+    Path(path).write_text(f'lock-version = "1.0"\ncreated-by = "uv"\nrequires-python = ">=3.16"\n{packages}')
+
+
+def test_a_target_that_a_universal_lock_has_no_file_for_is_left_out_and_the_others_compared(say: Say) -> None:
+    limited = "limited cp316-cp316-manylinux_2_28_x86_64 cp317-cp317-manylinux_2_28_x86_64 cp316-cp316-win_amd64"
+    universal("a.toml", "anywhere py3-none-any", limited)
+    universal("b.toml", "anywhere py3-none-any", limited, version="2.0")
+    assert (same := say("diff", "a.toml", "a.toml")).status == 0, same
+    said = say("diff", "a.toml", "b.toml")
+    assert (said.status, [line for line in said.out.splitlines() if line.startswith("Python")]) == (
+        1, ["Python 3.16 on linux-64", "Python 3.16 on win-64", "Python 3.17 on linux-64"]), said
+    assert said.out.count("~ anywhere 1.0 -> 2.0") == 3
+    left = ("is not compared for CPython 3.16 on linux-aarch64 or osx-arm64; "
+            "CPython 3.17 on linux-aarch64 or win-64 or osx-arm64: limited has no file there")
+    assert said.err.splitlines() == [f"note: {name} {left}" for name in ("a.toml", "b.toml")]
+    assert say("diff", "a.toml", "a.toml", "-q").err == ""
+    document = say("diff", "a.toml", "b.toml", "--python", "3.17", "--platform", "linux-64", "--json").json
+    assert (document["before"]["left_out"], len(document["targets"])) == ([], 1)
+    document = say("diff", "a.toml", "b.toml", "--platform", "win-64", "--json").json
+    assert document["after"]["left_out"] == [{"python": "3.17", "platform": "win-64", "project": "limited"}]
+    refused = say("diff", "a.toml", "b.toml", "--platform", "osx-arm64")
+    assert (refused.status, "--platform osx-arm64: a.toml has no such target" in refused.err) == (2, True), refused
+    assert "note: a.toml is not compared for CPython 3.16 or 3.17 on osx-arm64: limited has no file" in refused.err
+
+
+def test_a_lock_that_can_be_installed_nowhere_is_one_error(say: Say) -> None:
+    universal("a.toml", "limited cp311-cp311-win_amd64")
+    said = say("diff", "a.toml", "a.toml")
+    assert said.status == 2
+    assert "a.toml: is for no target known here (a.toml packages[0] (limited): has no file for CPython 3.16" in said.err
+    assert "Traceback" not in said.err

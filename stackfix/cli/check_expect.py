@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackfix.cli.diff_read import read_side
+from stackfix.cli.diff_read import Side, read_side
 from stackfix.cli.lock_proof import BASE
 from stackfix.cli.lock_proof_file import read_proof
 from stackfix.diagnose.situation import View
@@ -38,11 +38,11 @@ class Compared:
 
 def compare_with(view: View, lock: str, proof: str | None) -> Compared:
     """The environment beside a lock. Raises BadInput for what is no lock of pip, or no proof."""
-    kind, targets = read_side(lock)
-    if kind not in KINDS:
-        raise BadInput(f"--expect {lock}", f"is no lockfile of pip but: {kind}",
+    side = read_side(lock)
+    if side.kind not in KINDS:
+        raise BadInput(f"--expect {lock}", f"is no lockfile of pip but: {side.kind}",
                        "name requirements.txt or pylock.toml; `stackfix diff` compares the others")
-    target = target_for(view, targets, lock)
+    target = target_for(view, side, lock)
     if not target.packages:
         raise BadInput(f"--expect {lock}", "pins no package, so that nothing can be compared",
                        "name the lockfile, or make it again: stackfix lock")
@@ -55,15 +55,19 @@ def compare_with(view: View, lock: str, proof: str | None) -> Compared:
                     deviations=tuple(deviations(whole, expected, found)))
 
 
-def target_for(view: View, targets: tuple[HeldTarget, ...], lock: str) -> HeldTarget:
+def target_for(view: View, side: Side, lock: str) -> HeldTarget:
     """The target of the lock that the environment is. Raises BadInput where the lock is for others."""
     python = view.environment.python
     minor, platform = (python.minor, python.platform) if python else (None, None)
-    found = [each for each in targets if each.python in {None, minor} and (
+    found = [each for each in side.targets if each.python in {None, minor} and (
         platform is None or each.platform in {None, platform})]
     if not found:
+        for left in side.left_out:
+            if left.python == minor and platform in {None, left.platform}:
+                raise BadInput(f"--expect {lock}", f"{left.project} has no file for CPython {minor} on {left.platform}",
+                               "lock for it, with --python and --platform")
         has = f"Python {python.minor} on {python.platform}" if python else "no Python"
-        are = "; ".join(each.label for each in targets)
+        are = "; ".join(each.label for each in side.targets)
         raise BadInput(f"--expect {lock}", f"is for {are}, and the environment has {has}",
                        "name the lockfile of this target")
     return found[0]

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackfix.cli.diff_environment import read_environment
 from stackfix.cli.diff_held import conda_held, key_book, pip_held
-from stackfix.errors import AnswerIsNo, BadInput, Unreachable
+from stackfix.errors import BadInput, Unreachable
+from stackfix.quick import dataclass
 
 if TYPE_CHECKING:
-    from stackfix.write.records import Entry, HeldTarget
+    from stackfix.write.records import Entry, HeldTarget, LeftOut
 
 VERSION_PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*(?P<version>[A-Za-z0-9.!+_-]+)")
 CONDA_SUFFIXES = (".yml", ".yaml", ".lock")
 
 
-def read_side(text: str) -> tuple[str, tuple[HeldTarget, ...]]:
-    """What kind of side it is, and what it holds for each target. Raises BadInput, or Unreachable where unreadable."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What one side is, and what it holds for each target."""
+
+    kind: str                       # "environment", "requirements", "constraints", "pylock", or one of CONDA_KINDS
+    targets: tuple[HeldTarget, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def read_side(text: str) -> Side:
+    """The side at that path. Raises BadInput, or Unreachable where unreadable."""
     path = Path(text)
     try:
         is_folder, exists = path.is_dir(), path.exists()
     except OSError as error:
         raise Unreachable(text, f"cannot be read: {error.strerror}") from error
     if is_folder:
-        return "environment", (read_environment(path),)
+        return Side(kind="environment", targets=(read_environment(path),))
     if not exists:
         raise BadInput(text, "no such lockfile or environment")
     if not path.is_file():
@@ -37,10 +48,12 @@ def read_side(text: str) -> tuple[str, tuple[HeldTarget, ...]]:
     except OSError as error:
         raise Unreachable(text, f"cannot be read: {error.strerror}") from error
     if path.suffix in CONDA_SUFFIXES:
-        return read_conda(path)
+        kind, targets = read_conda(path)
+        return Side(kind=kind, targets=targets)
     if path.suffix == ".toml":
-        return "pylock", read_pylock(path)
-    return read_requirements(path)
+        return read_pylock(path)
+    kind, targets = read_requirements(path)
+    return Side(kind=kind, targets=targets)
 
 
 def read_conda(path: Path) -> tuple[str, tuple[HeldTarget, ...]]:
@@ -110,29 +123,39 @@ def version_entry(name: str, version: str, line: int) -> Entry:
     return Entry(name=canonicalize_name(name), version=version, url=None, sha256=(), line=line)
 
 
-def read_pylock(path: Path) -> tuple[HeldTarget, ...]:
-    """pylock.toml for each target that it is for, of those that are known here."""
+def read_pylock(path: Path) -> Side:
+    """pylock.toml for each target that it is for, of those that are known here.
+
+    A lock for every environment, as uv writes it, excludes only what its markers do. Some of what remains has no file
+    of some package, such as a Python that is not out yet: these targets are left out, the others are read.
+    """
     from stackfix.platforms import PLATFORMS
+    from stackfix.sync.errors import LockDoesNotFit, NoFileFits
     from stackfix.sync.lockfile import read_text
     from stackfix.sync.pylock import pins_of, read_document
     from stackfix.sync.targets import PYTHONS, stand_in
     from stackfix.write.read import variant_of
-    from stackfix.write.records import HeldTarget
+    from stackfix.write.records import HeldTarget, LeftOut
 
-    document, found, refusal = read_document(read_text(path), path.name), list[HeldTarget](), None
+    document, found, left_out = read_document(read_text(path), path.name), list[HeldTarget](), list[LeftOut]()
+    refusal: LockDoesNotFit | NoFileFits | None = None
     variant = variant_of(document) or None      # that it is the CPU's is said only where no marker tells it apart
-    for platform in PLATFORMS:
-        for python in PYTHONS:
-            try:
-                entries, second = pins_of(document, path.name, stand_in(python, platform))
-            except AnswerIsNo as error:
-                refusal = error
-                continue
-            later = second_entries(path.with_name(second), python, platform) if second else ()
-            found.append(HeldTarget(python=python, platform=platform, variant=variant,
-                                    packages=tuple(pip_held((*entries, *later)))))
+    for python, platform in product(PYTHONS, PLATFORMS):
+        try:
+            entries, second = pins_of(document, path.name, stand_in(python, platform))
+        except LockDoesNotFit as error:
+            refusal = refusal or error
+            continue
+        except NoFileFits as error:
+            refusal = error if not left_out else refusal
+            left_out.append(LeftOut(python=python, platform=platform, project=error.project))
+            continue
+        later = second_entries(path.with_name(second), python, platform) if second else ()
+        found.append(HeldTarget(python=python, platform=platform, variant=variant,
+                                packages=tuple(pip_held((*entries, *later)))))
     if not found:
         raise BadInput(str(path), f"is for no target known here ({refusal})")
-    if "environments" not in document and len(found) > 1 and len({frozenset(one.packages) for one in found}) == 1:
-        return (HeldTarget(python=None, platform=None, packages=found[0].packages),)    # it does not tell them apart
-    return tuple(found)
+    alike = not left_out and len(found) > 1 and len({frozenset(one.packages) for one in found}) == 1
+    if "environments" not in document and alike:        # it does not tell them apart
+        found = [HeldTarget(python=None, platform=None, packages=found[0].packages)]
+    return Side(kind="pylock", targets=tuple(found), left_out=tuple(left_out))

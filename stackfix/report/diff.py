@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stackfix.report.style import Style
-from stackfix.write.records import Changed, Held, HeldTarget, TargetChanges
+from stackfix.write.records import Changed, Held, HeldTarget, LeftOut, TargetChanges
 
 MARKS = {"added": ("+", "green"), "removed": ("-", "red")}
 
@@ -60,13 +60,15 @@ def told(one: Held) -> str:
 
 
 def diff_document(
-    sides: tuple[tuple[str, str], tuple[str, str]], targets: Sequence[TargetChanges],
+    sides: Sequence[tuple[str, str, Sequence[LeftOut]]], targets: Sequence[TargetChanges],
     alone: tuple[Sequence[HeldTarget], Sequence[HeldTarget]],
 ) -> dict[str, Any]:
-    """`stackfix diff --json`. `sides`: (path as given, kind) of each."""
+    """`stackfix diff --json`. `sides`: (path as given, kind, targets that are left out) of each."""
+    before, after = ({"path": path, "kind": kind, "left_out": [asdict(one) for one in left_out]}
+                     for path, kind, left_out in sides)
     return {
-        "before": {"path": sides[0][0], "kind": sides[0][1]},
-        "after": {"path": sides[1][0], "kind": sides[1][1]},
+        "before": before,
+        "after": after,
         "targets": [{
             "before": target_document(one.before), "after": target_document(one.after),
             "changes": [{"kinds": list(change.kinds), "stack": change.stack,

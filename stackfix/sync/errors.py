@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackfix.errors import AnswerIsNo, Unreachable
+from stackfix.errors import AnswerIsNo, BadInput, Unreachable
 
 
 class LockDoesNotFit(AnswerIsNo):
@@ -19,6 +19,14 @@ class LockDoesNotFit(AnswerIsNo):
 
     def next_step(self) -> str | None:
         return "name the environment with --prefix DIR or --python EXE, or lock for it with --python and --platform"
+
+
+class NoFileFits(BadInput):
+    """A package of the lock has no file for the environment, which the lock does not leave out."""
+
+    def __init__(self, where: str, *, project: str, environment: str) -> None:
+        super().__init__(where, f"has no file for {environment}", "lock for it, with --python and --platform")
+        self.project, self.environment = project, environment
 
 
 class InstallFailed(Unreachable):

@@ -13,7 +13,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from stackfix.errors import BadInput
 from stackfix.platforms import CPU
 from stackfix.sync.bounds import check_markers
-from stackfix.sync.errors import LockDoesNotFit
+from stackfix.sync.errors import LockDoesNotFit, NoFileFits
 from stackfix.sync.fits import marker_holds, python_fits
 from stackfix.sync.parse import FILLED_IN, SECOND_STEP, SHA256, URL, VARIABLE, VERSION
 from stackfix.sync.records import Interpreter
@@ -115,8 +115,7 @@ def parse_package(package: Mapping[str, Any], where: str, interpreter: Interpret
     # an entry has the files of all its targets
     own = tuple(sorted({digest for digest, file in digests if could_fit(file, interpreter)}))
     if not own:
-        raise BadInput(where, f"has no file for CPython {interpreter.python} on {interpreter.platform}",
-                       "lock for it, with --python and --platform")
+        raise NoFileFits(where, project=project, environment=f"CPython {interpreter.python} on {interpreter.platform}")
     return Entry(name=project, version=version, url=None, sha256=own)
 
 

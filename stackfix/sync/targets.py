@@ -31,17 +31,25 @@ def stand_in(python: str, platform: str) -> Interpreter:
 def told_environments(texts: Iterable[str], holds: HoldsFor) -> str:
     """`CPython 3.11 on linux-64 or osx-arm64; …` of a file's markers; the markers where none is of a known target."""
     texts = list(texts)
-    found: dict[tuple[str, ...], list[str]] = {}
-    for python in PYTHONS:
-        platforms = tuple(each for each in PLATFORMS if any(holds(text, stand_in(python, each)) for text in texts))
-        if platforms:
-            found.setdefault(platforms, []).append(python)
+    found = [(python, each) for python in PYTHONS for each in PLATFORMS
+             if any(holds(text, stand_in(python, each)) for text in texts)]
     if not found or any(not any(holds(text, stand_in(*point)) for point in product(PYTHONS, PLATFORMS))
                         for text in texts):
         markers = " or ".join(texts)
         return markers if len(markers) <= SHOWN else f"{markers[:SHOWN]}…"
-    return "; ".join(f"CPython {' or '.join(pythons)} on {' or '.join(platforms)}"
-                     for platforms, pythons in found.items())
+    return told_targets(found)
+
+
+def told_targets(points: Iterable[tuple[str, str]]) -> str:
+    """`CPython 3.11 or 3.12 on linux-64; CPython 3.13 on linux-64 or osx-arm64`, Pythons of like platforms together."""
+    platforms: dict[str, tuple[str, ...]] = {}
+    for python, platform in points:
+        platforms[python] = (*platforms.get(python, ()), platform)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for python, several in platforms.items():
+        found.setdefault(several, []).append(python)
+    return "; ".join(f"CPython {' or '.join(pythons)} on {' or '.join(several)}"
+                     for several, pythons in found.items())
 
 
 def could_fit(filename: str, interpreter: Interpreter) -> bool:

@@ -170,6 +170,15 @@ class HeldTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A target that a pylock does not exclude, and that cannot be installed from it."""
+
+    python: str                     # "3.15"
+    platform: str                   # "linux-64"
+    project: str                    # that has no file for it; the first of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
     """One package that is not the same on both sides. `before` None: added; `after` None: removed."""
 
