@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stackfix.errors import BadInput
-from stackfix.write.compare import compare, compare_lines, compared_lines
+from stackfix.write.compare import compare
+from stackfix.write.compare_lines import compare_lines, compared_lines
 from stackfix.write.files import plan_files, write_files
 from stackfix.write.records import Difference, PlannedFile
 from tests.lock_samples import COMMAND, NOWHERE, index_file, lock_of, package, sample_packages, target_lock

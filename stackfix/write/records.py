@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stackfix.quick import dataclass, field
+from stackfix.write.quoted import quoted
 
 CONDA_KINDS = ("conda-lock", "explicit", "pixi", "environment")
 
@@ -48,18 +49,21 @@ class Difference:
     line: int | None                # in the file as it is, from 1; None when there is no file
     found: str | None
     expected: str | None
-    about: str | None = field(default=None, compare=False)  # of a pylock: the package and its marker
+    about: str | None = field(default=None, compare=False)  # of a pylock: the package and its marker, or the target
+    whole: bool = field(default=False, compare=False)       # all that it is about: the line stands for it
 
     def describe(self) -> str:
         """`requirements.txt:12: found 'x', expected 'y'`."""
         if self.line is None:
             return f"{self.path}: missing"
         where = f"{self.path}:{self.line}: {self.about}" if self.about else f"{self.path}:{self.line}"
+        if self.whole:
+            return f"{where} is {'missing' if self.found is None else 'too much'}"
         if self.found is None:
-            return f"{where}: missing {self.expected!r}"
+            return f"{where}: missing {quoted(self.expected)}"
         if self.expected is None:
-            return f"{where}: unexpected {self.found!r}"
-        return f"{where}: found {self.found!r}, expected {self.expected!r}"
+            return f"{where}: unexpected {quoted(self.found)}"
+        return f"{where}: found {quoted(self.found)}, expected {quoted(self.expected)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
