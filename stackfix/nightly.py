@@ -61,7 +61,7 @@ def is_date(date: str) -> bool:
     if not 1 <= month <= 12 or not 1 <= day <= _DAYS[month - 1]:
         return False
     year = int(date[:4])
-    return (month, day) != (2, 29) or (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
+    return year > 0 and ((month, day) != (2, 29) or (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)))
 
 
 def day_of(date: str) -> str:

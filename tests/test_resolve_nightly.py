@@ -9,6 +9,7 @@ import pytest
 from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Matrix
 from stackfix.resolve.decide import decide
+from stackfix.resolve.nightly_family import days_apart
 from stackfix.resolve.records import Lock, NoConsistentStack, ProjectPage, StackRequest
 from stackfix.sources.records import CoreMetadata, IndexFile
 from tests.resolve_world import MATRIX, FakeIndex, FakeReleases, Release, asked, projects, told, wheel_tags
@@ -170,3 +171,10 @@ def test_without_the_index_how_to_ask_is_said_all_the_same() -> None:
         lock(asked(torch="nightly"), Away(dict(nobody)))
     with pytest.raises(Unreachable):
         lock(asked(torch="nightly-2024-05-01"), Away(dict(nobody)))
+
+
+def test_days_are_counted_over_the_end_of_a_month() -> None:
+    near = sorted(("2.8.0.dev20250228", "2.8.0.dev20250303", "2.8.0.dev20250225"),
+                  key=lambda each: days_apart(each, "2.8.0.dev20250301"))
+    assert near == ["2.8.0.dev20250228", "2.8.0.dev20250303", "2.8.0.dev20250225"]
+    assert days_apart("2.8.0.dev20241231", "2.8.0.dev20250101") == (1, True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stackfix.cli.early_state import Changed, folder_state
 from stackfix.cli.early_words import cache_folder, output_of
 from stackfix.errors import StackfixError
+from stackfix.platforms import CPU, PLATFORMS, split_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ _VALUES = {
     "--with": r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._, -]+\])?[0-9A-Za-z.,<>=!~ *+-]*",
     "--cuda": r"\d+(?:\.\d+)?|cpu",
     "--python": r"3\.\d+",
-    "--platform": r"(?:linux-64|linux-aarch64|win-64|osx-arm64)(?:-cpu)?",
+    "--platform": rf"(?:{'|'.join(PLATFORMS)})(?:-{CPU})?",
     "--glibc": r"2\.\d+",
     "--format": "requirements|pylock|constraints",
     "--index-url": ".+", "--cache-dir": ".+", "-o": ".+", "--output": ".+",
@@ -107,7 +108,6 @@ def begin(values: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Be
         return None
     from stackfix.matrix.hints import expected_projects
     from stackfix.matrix.load import load_matrix
-    from stackfix.platforms import split_place
     from stackfix.request.names import leading_name
     from stackfix.sources.index import PackageIndex
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 
 from packaging.version import Version
@@ -101,16 +101,16 @@ def _date(version: str) -> str:
 
 
 def days_apart(version: str, torch: str) -> tuple[int, bool]:
-    """How far a nightly's date lies from torch's, as a number that orders; the later one first of two."""
+    """How many days a nightly lies from torch's, and whether before it: the later one first of two."""
     one, other = nightly_of(version), nightly_of(torch)
     if one is None or other is None:
         return 10**9, False
     return abs(_ordinal(one.date) - _ordinal(other.date)), one.date < other.date
 
 
-def _ordinal(date: str) -> int:
-    """A number for a date; days that follow one another differ by one within a month, and by at most four beyond."""
-    return int(date[:4]) * 372 + int(date[4:6]) * 31 + int(date[6:])
+def _ordinal(day: str) -> int:
+    """The number of a day, which differs by one from that of the next."""
+    return date(int(day[:4]), int(day[4:6]), int(day[6:])).toordinal()
 
 
 def is_nightly_file(file: IndexFile) -> bool:

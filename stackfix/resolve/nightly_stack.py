@@ -12,6 +12,7 @@ from stackfix.matrix.records import TorchBuild
 from stackfix.nightly import Nightly, cuda_of, is_nightly_path, nightly_of, path_of
 from stackfix.platforms import CPU, PLATFORMS, platform_of_wheel, split_place
 from stackfix.resolve.evidence import Evidence
+from stackfix.resolve.nightly_family import days_apart
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version, pins_exactly
 from stackfix.resolve.question import TORCH, Question
 from stackfix.resolve.stack import Stack
@@ -168,7 +169,7 @@ def _absent(evidence: Evidence, question: Question, nightly: Nightly) -> Stack:
     """The nightly that no page has. Where its release is not said it is that of the nearest day that is there."""
     release = nightly.release
     if release is None:
-        days = sorted(left(evidence, question), key=lambda one: abs(int(one.date) - int(nightly.date)))
+        days = sorted(left(evidence, question), key=lambda one: days_apart(f"0.dev{one.date}", f"0.dev{nightly.date}"))
         release = days[0].release if days else "0"
     version = Version(f"{release}.dev{nightly.date}")
     return Stack(version=version, text=str(version), builds={})
