@@ -1,4 +1,4 @@
-"""`dataclass` and `field` of the standard library, made in a tenth of the time.
+"""`dataclass`, `field` and `replace` of the standard library, made in a tenth of the time.
 
 The standard decorator compiles six methods of each class as it is made: 0.6 ms, and the 142 records of a lock took
 85 ms of its processor time. Here `__init__` is compiled when the first instance is made and the other methods are
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-__all__ = ["dataclass", "field", "filled", "names_of"]
+__all__ = ["dataclass", "field", "filled", "names_of", "replace"]
 TYPE_CHECKING = False               # typing itself takes 6 ms to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from dataclasses import dataclass, field
+    from dataclasses import dataclass, field, replace
     from typing import Any
 else:
     def dataclass(cls=None, /, *, frozen=False, slots=False, kw_only=False, eq=True, **rest):  # noqa: ANN001, ANN003, ANN201
@@ -30,6 +30,15 @@ else:
     def field(**how):  # noqa: ANN003, ANN201
         """What is said of one field: default, default_factory, repr, compare."""
         return _Field(**how)
+
+    def replace(record, /, **changes):  # noqa: ANN001, ANN003, ANN201
+        """A record like this one with other values in some fields; `__init__` and `__post_init__` are run."""
+        names = names_of(record.__class__)
+        if not names:
+            from dataclasses import replace as standard
+
+            return standard(record, **changes)
+        return record.__class__(**{name: getattr(record, name) for name in names if name not in changes}, **changes)
 
 _NONE: Any = object()
 

@@ -260,8 +260,8 @@ def another_page_in_the_cache(world: Dated) -> None:
                     content=world.page("sympy", {}))
 
 
-def a_page_that_is_gone(_: Dated) -> None:
-    next(Path(os.environ["STACKFIX_CACHE_DIR"], "pages-v1").iterdir()).unlink()
+def a_page_that_is_gone(world: Dated) -> None:
+    Path(Cache(Path(os.environ["STACKFIX_CACHE_DIR"])).page_entry(f"{world.url}/idna/")).unlink()
 
 
 def the_matrix(_: Dated) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stackfix.matrix.records import Matrix
+    from stackfix.sources.asker import Asker
     from stackfix.sources.index import PackageIndex
     from stackfix.sources.records import IndexSettings
 
@@ -77,6 +79,9 @@ def drop() -> None:
     """Ends what was begun and is not wanted."""
     while _BEGUN:
         _BEGUN.pop().index.close()
+    asker = sys.modules.get("stackfix.sources.asker")
+    if asker is not None:
+        asker.reap()
 
 
 def values_of(words: Sequence[str]) -> dict[str, list[str]] | None:
@@ -106,6 +111,23 @@ def begin(values: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Be
                              project=Path.cwd())
     if len(settings.indexes) != 1 or settings.pins or settings.policies or settings.keyring:
         return None
+    given = values.get("--cache-dir", [""])[-1] or cache_folder(environ)
+    if not given:
+        return None
+    from stackfix.sources.asker import begin_asker
+
+    asker = begin_asker(settings, Path(given))
+    try:
+        return begin_with(asker, values, settings, Path(given))
+    except BaseException:
+        if asker is not None:
+            asker.close()
+        raise
+
+
+def begin_with(asker: Asker | None, values: Mapping[str, Sequence[str]], settings: IndexSettings,
+               cache_dir: Path) -> Begun:
+    """The pages asked for, by another process where there is one."""
     from stackfix.matrix.hints import expected_projects
     from stackfix.matrix.load import load_matrix
     from stackfix.request.names import leading_name
@@ -119,10 +141,8 @@ def begin(values: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Be
         cuda=values.get("--cuda", [None])[-1],
         platforms=[platform for platform, variant in map(split_place, values.get("--platform", ["linux-64"]))
                    if not variant])
-    given = values.get("--cache-dir", [""])[-1] or cache_folder(environ)
-    if not given:
-        return None
-    index = PackageIndex(settings, cache_dir=Path(given), offline=False)
+    index = PackageIndex(settings, cache_dir=cache_dir, offline=False)
+    index.ask_by(asker)
     index.prefetch_pages(names)
     index.let_ask()
-    return Begun(settings, Path(given), index, matrix)
+    return Begun(settings, cache_dir, index, matrix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from stackfix.quick import dataclass
 from stackfix.sources.address import base_of, without_credentials
 from stackfix.sources.cache import Cache, KeptPage, usable_until
 from stackfix.sources.records import IndexSettings
+from stackfix.sources.sender import CAN_WAIT
 from stackfix.sources.settings import read_settings
 from stackfix.sources.transport import LIMITS, Response, Transport
 from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
@@ -97,31 +99,48 @@ def values_of(words: Sequence[str], option: str) -> list[str]:
 def ask(rows: Sequence[Row], settings: IndexSettings, cache: Cache) -> list[Response] | None:
     """The answers, all as they were; None as soon as one is not."""
     transport = Transport(settings, LIMITS, retries=min(settings.retries, 1))
-    workers = Workers(WORKERS, "stackfix-pages")
-    tasks = [Task(lambda row=row: same(row, transport, cache)) for row in rows]     # type: ignore[misc]
-    for row, task in zip(rows, tasks, strict=True):
-        alone = partial(unless_whole, workers, task)
-        if not transport.ask_ahead(row.url, headers=headers_of(row), then=alone):
-            workers.submit(task)
-    answers: list[Response] = []
+    asked = Asked(transport, cache)
     try:
-        for task in tasks:
-            answer = task.result()
-            if answer is None:
-                return None
-            answers.append(answer)
+        return asked.answers(rows)
     except StackfixError:
         return None
     finally:
-        workers.close(Unreachable("pages", "not needed any more"))
+        asked.workers.close(Unreachable("pages", "not needed any more"))
         transport.close()
-    return answers
 
 
-def unless_whole(workers: Workers, task: Task[Response | None], whole: bool) -> None:
-    """Has a thread see to what may have to be waited for; what is here is looked at in turn, without one."""
-    if not whole:
-        workers.submit(task)
+class Asked:
+    """Pages that are asked for all at once. No thread sends: there is nothing else to do meanwhile."""
+
+    def __init__(self, transport: Transport, cache: Cache) -> None:
+        self.transport, self.cache = transport, cache
+        self.workers = Workers(WORKERS, "stackfix-pages")
+        self.waited: set[Task[Response | None]] = set()
+        self.here: deque[Task[Response | None]] = deque()
+
+    def answers(self, rows: Sequence[Row]) -> list[Response] | None:
+        """One for each row; None as soon as one is not as it was. Raises a StackfixError."""
+        sender = self.transport.own_sender() if CAN_WAIT else None
+        tasks = [Task(partial(same, row, self.transport, self.cache)) for row in rows]
+        for row, task in zip(rows, tasks, strict=True):
+            self.waited.add(task)
+            if not self.transport.ask_ahead(row.url, headers=headers_of(row), then=partial(self.come, task)):
+                self.come(task, False)  # noqa: FBT003
+        while self.waited and sender is not None:
+            sender.turn_to_all()
+            while self.here:
+                if self.here.popleft().result() is None:
+                    return None
+        found = [task.result() for task in tasks]
+        return None if None in found else [answer for answer in found if answer is not None]
+
+    def come(self, task: Task[Response | None], whole: bool) -> None:
+        """What is whole is looked at in its turn; a thread sees to what may have to be waited for."""
+        self.waited.discard(task)
+        if whole:
+            self.here.append(task)
+        else:
+            self.workers.submit(task)
 
 
 def headers_of(row: Row) -> dict[str, str]:

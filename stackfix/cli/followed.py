@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.cli.followed_torch_index import without_torch_index
 from stackfix.errors import BadInput
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 
 if TYPE_CHECKING:
     from pathlib import Path

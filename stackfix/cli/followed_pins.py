@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +12,7 @@ from stackfix.errors import BadInput
 from stackfix.matrix import query
 from stackfix.matrix.load import load_matrix
 from stackfix.platforms import CPU, split_place
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.places import follows_cuda
 from stackfix.resolve.question import FLASH_ATTN
 from stackfix.resolve.records import StackRequest, Target

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.errors import BadInput
 from stackfix.platforms import CPU
+from stackfix.quick import replace
 from stackfix.sources.routes import TORCH_PATH, cuda_of_path
 
 if TYPE_CHECKING:

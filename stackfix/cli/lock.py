@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from stackfix.cli.common import CommonOptions, common_options, take_common
 from stackfix.cli.errors import InStack
 from stackfix.cli.options import LockOptions, lock_options
 from stackfix.errors import StackfixError
+from stackfix.quick import dataclass
 
 if TYPE_CHECKING:
     from stackfix.prove.proof_records import Proof

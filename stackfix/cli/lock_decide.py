@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.cli.lock_files_told import with_pylock_note
 from stackfix.cli.lock_proof import open_proving
+from stackfix.quick import replace
 
 if TYPE_CHECKING:
     from stackfix.cli.common import CommonOptions

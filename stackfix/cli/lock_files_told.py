@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from stackfix.quick import replace
 
 if TYPE_CHECKING:
     from stackfix.cli.common import CommonOptions

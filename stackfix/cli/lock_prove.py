@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ from stackfix.cli.progress import Bars
 from stackfix.errors import Unreachable
 from stackfix.prove.proof_records import FAILS, Proof
 from stackfix.prove.refusal import bounds_of, refusal
+from stackfix.quick import replace
 from stackfix.resolve.records import Lock, NoConsistentStack, Requirement, StackRequest
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackfix.prove.proof_records import CANNOT_TELL, CLEAN, FAILS, Proof, ProvenTarget, Tried
+from stackfix.quick import replace
 from stackfix.resolve.records import Lock, Requirement, Target
 
 if TYPE_CHECKING:

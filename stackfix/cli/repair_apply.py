@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from stackfix.apply.conda_program import CondaLinker
@@ -19,6 +18,7 @@ from stackfix.cli.common import CommonOptions
 from stackfix.cli.repair_planning import Planned
 from stackfix.cli.repair_telling import tell
 from stackfix.plan.records import InstallWheel
+from stackfix.quick import replace
 
 
 def must_be_changeable(found: Planned, *, break_system: bool) -> tuple[Process, ...]:

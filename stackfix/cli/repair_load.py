@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from stackfix.cli.repair_planning import Planned
 from stackfix.diagnose.imports_projects import Projects
@@ -15,6 +14,7 @@ from stackfix.inspect.places import Root
 from stackfix.inspect.records import FileAt
 from stackfix.plan.names import is_serious
 from stackfix.plan.records import InstallConda, InstallWheel, SetAside
+from stackfix.quick import replace
 from stackfix.verify.load import load_check
 from stackfix.verify.probe import whole
 from stackfix.verify.records import Probe, ProbeStep

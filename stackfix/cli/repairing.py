@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from stackfix.cli.repairing_conda_view import CondaClaims, Link, laid_conda, linked
@@ -26,6 +25,7 @@ from stackfix.plan.effect_installed import installed_hooks
 from stackfix.plan.effect_records import Hooked
 from stackfix.plan.effect_wheel import WheelFiles, without_going
 from stackfix.plan.records import Install, InstallConda, InstallWheel, Node
+from stackfix.quick import replace
 
 TEXT_LIMIT = 8 * MIB            # of a script that is to be written anew
 

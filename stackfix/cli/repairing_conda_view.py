@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +26,7 @@ from stackfix.inspect.wheel_overlay import Ground, OverlayFiles
 from stackfix.plan.effect import Laid
 from stackfix.plan.effect_wheel import Coming, WheelFiles
 from stackfix.plan.records import InstallConda
+from stackfix.quick import replace
 
 COMPILED = (".pyc", "/__pycache__")
 Link: TypeAlias = Callable[[InstallConda, Path], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
@@ -17,6 +16,7 @@ from stackfix.errors import AnswerIsNo, StackfixError, Unreachable
 from stackfix.plan.install_choice import HASH_MISMATCH, Offers, Wanted, unreached_by
 from stackfix.plan.records import InstallWheel
 from stackfix.plan.rules_conda import Program, WantedConda
+from stackfix.quick import replace
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile
 

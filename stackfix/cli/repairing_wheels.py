@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from stackfix.plan.install_choice import Offers, Wanted, unreached_by
 from stackfix.plan.records import Install, InstallWheel
 from stackfix.plan.rules_conda import Program, WantedConda
 from stackfix.platforms import LINUX, PLATFORMS
+from stackfix.quick import replace
 from stackfix.resolve.records import LockedPackage, ProjectPage, Target
 from stackfix.resolve.target import TargetView
 from stackfix.sources.records import IndexFile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from stackfix.cli.options import LockOptions
 from stackfix.cli.progress import Bars
 from stackfix.errors import BadInput
 from stackfix.platforms import has_channels, split_place
+from stackfix.quick import replace
 
 if TYPE_CHECKING:
     from stackfix.abi.records import Books
@@ -138,9 +138,13 @@ def begun_index(
     begun = early_ask.taken(settings, cache_dir=common.cache_dir, offline=common.offline)
     if begun is not None:
         return begun.index, begun.matrix if directory is None else None
+    from stackfix.sources.asker import begin_asker
     from stackfix.sources.index import PackageIndex
 
-    return PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline), None
+    asker = None if common.offline else begin_asker(settings, common.cache_dir)
+    index = PackageIndex(settings, cache_dir=common.cache_dir, offline=common.offline)
+    index.ask_by(asker)
+    return index, None
 
 
 def public_addresses(settings: IndexSettings) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import click
 from stackfix.cli.common import CommonOptions
 from stackfix.errors import BadInput, Unreachable
 from stackfix.platforms import LINUX, has_channels
+from stackfix.quick import replace
 
 if TYPE_CHECKING:
     from stackfix.conda.partner import CondaSide

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from packaging.version import Version
 
@@ -18,6 +17,7 @@ from stackfix.conda.records import LAYOUTS, CondaTarget
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.platforms import has_channels
+from stackfix.quick import replace
 from stackfix.resolve.against import reasons_against
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from stackfix.conda.bounds import lines_for
 from stackfix.conda.builds import PYTORCH
@@ -13,6 +12,7 @@ from stackfix.conda.layouts_records import Lacking, Scene
 from stackfix.conda.partner_machine import NO_DRIVER, with_the_machine
 from stackfix.conda.partner_solve import Missed
 from stackfix.conda.records import CondaCause, CondaConflict, CondaRecord, VirtualPackage
+from stackfix.quick import replace
 
 CUDA = "__cuda"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stackfix.matrix.records import TorchBuild
+from stackfix.quick import replace
 from stackfix.resolve.flash_attn import FlashAttn, FlashPlan
 from stackfix.resolve.pep508 import parse_specifier
 from stackfix.resolve.records import Target

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stackfix.conda.layouts_records import Scene
 from stackfix.conda.partner_solve import Missed
 from stackfix.conda.records import CondaCause, VirtualPackage
 from stackfix.matrix import query
+from stackfix.quick import replace
 
 NO_DRIVER = "the lock is for a machine without __cuda"
 

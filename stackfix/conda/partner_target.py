@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stackfix.conda.builds import torch_builds
 from stackfix.conda.candidates import choices
 from stackfix.conda.consistent import departures
@@ -12,6 +10,7 @@ from stackfix.conda.like_pip import minor_of
 from stackfix.conda.partner_solve import Found
 from stackfix.conda.records import CondaTarget, CondaTorch, Spec, VirtualPackage
 from stackfix.matrix.query import CPU
+from stackfix.quick import replace
 from stackfix.resolve.records import TargetLock
 
 

@@ -7,7 +7,6 @@ only that Python opens their extension modules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import NoReturn
 
@@ -23,6 +22,7 @@ from stackfix.diagnose.situation import Opening, Situation, View
 from stackfix.inspect.environment_records import Owner
 from stackfix.inspect.records import ElfObject, FileAt, Files
 from stackfix.matrix.library_records import Libraries
+from stackfix.quick import replace
 
 OF_TORCH = ("libtorch", "libc10")
 OPENED_BY_CODE = "the package's own Python code may open the library by its path before"

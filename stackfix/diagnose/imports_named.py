@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from stackfix.diagnose.records import LoadedObject
 from stackfix.diagnose.releases import admits
 from stackfix.inspect.environment_records import Environment, Owner
 from stackfix.matrix.library_records import Libraries, OpenedByName
+from stackfix.quick import replace
 
 AFTER_SO = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
 OF_CUDA = re.compile(r"-cu(\d\d)$")

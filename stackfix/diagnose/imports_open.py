@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from stackfix.diagnose.imports_named import NamedRows
 from stackfix.diagnose.loader import Simulator
 from stackfix.diagnose.records import LoadOutcome, MissingSymbol, OpenLibrary, ProcessState
 from stackfix.diagnose.situation import Opening
 from stackfix.matrix.library_records import OpenedByName
+from stackfix.quick import replace
 
 PYTHON_SYMBOLS = ("Py", "_Py")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from stackfix.diagnose.imports_open import Opener
@@ -11,6 +10,7 @@ from stackfix.diagnose.imports_steps import StepFiles
 from stackfix.diagnose.records import LoadOutcome, MissingLibrary, OpenLibrary, ProcessState
 from stackfix.diagnose.situation import Opening
 from stackfix.matrix.library_records import ImportLoads, ImportStep
+from stackfix.quick import replace
 
 TRIED_AGAIN = "the package then opens the libraries one by one, and tries again"
 UNNOTICED = "the package goes on without it"

@@ -5,8 +5,6 @@ Rules by number: docs/loader.md. Source: glibc 2.36, elf/rtld.c, dl-open.c.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stackfix.diagnose.loader_bind import Binder
 from stackfix.diagnose.loader_map import Mapper, Stopped
 from stackfix.diagnose.loader_process import Index, Mapped, Process, index_of
@@ -28,6 +26,7 @@ from stackfix.diagnose.records import (
     Unjudged,
 )
 from stackfix.inspect.records import FileAt, Files, LoaderEnvironment, UnreadableElf
+from stackfix.quick import replace
 
 
 def load(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from stackfix.abi.nearest import DECLARED, DEFAULT, FLASH, TorchThere, nearest_extension
@@ -12,6 +11,7 @@ from stackfix.diagnose.installed_torch import numbers
 from stackfix.diagnose.library_needs import parsed
 from stackfix.diagnose.releases import admits
 from stackfix.matrix.records import Companion, Matrix, TorchBuild
+from stackfix.quick import replace
 
 
 class Known(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.explain.context import read_context
 from stackfix.explain.fill import filled_causes
@@ -11,6 +10,7 @@ from stackfix.explain.match import find_messages, with_fields
 from stackfix.explain.records import Cause, Derivation, Explanation, Facts, Fields, Line, Message, Rule, Text
 from stackfix.explain.text_words import MOST_BROKEN, Words
 from stackfix.explain.unknown import read_unknown
+from stackfix.quick import replace
 
 MOST_CAUSES = 8         # more are noise: they are of the lightest messages
 MOST_DERIVED = 24       # messages for which the almanac is asked

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.explain.records import Fields, Message, Rule
 from stackfix.explain.text_chains import chains
 from stackfix.explain.text_words import Words
+from stackfix.quick import replace
 
 FRAME = re.compile(r"^[\s│├└╰╭─▶┬┤|\u00d7]+")
 MOST_JOINED = 8192          # characters of a message that runs over lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.abi.records import Compiled, CompiledFile
 from stackfix.errors import BadInput, StackfixError, Unreachable
@@ -13,6 +12,7 @@ from stackfix.inspect.elf_files import DiskFiles
 from stackfix.inspect.fatbin import read_gpu_archs
 from stackfix.inspect.places import Root
 from stackfix.inspect.records import BadElf, FileAt, Refused, Symbols, UndefinedSymbol, UnreadableElf
+from stackfix.quick import replace
 
 MOST_FILES = 4096               # of one package; PySide has 400
 Unreadable = tuple[str, str]    # path as it is shown, reason

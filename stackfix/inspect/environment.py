@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.errors import BadInput
 from stackfix.inspect.conda import CondaContent, read_conda
@@ -27,6 +26,7 @@ from stackfix.inspect.environment_records import (
 from stackfix.inspect.environment_sites import find_sites, read_path_files, why_left_out, with_path_files
 from stackfix.inspect.places import Entry, Root, list_or_note, must_list
 from stackfix.inspect.wheels import Row, read_distributions, read_record
+from stackfix.quick import replace
 
 WHEEL_INSTALLERS = frozenset({"pip", "uv", "poetry", "pdm", "pipx"})
 

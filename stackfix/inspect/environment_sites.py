@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.inspect.environment_records import Note, PathFile, Python, SiteFolder, Venv
 from stackfix.inspect.places import MIB, Entry, Root, reason_of
+from stackfix.quick import replace
 
 PATH_FILE_LIMIT = MIB
 MAX_ADDED = 1000            # folders of one .pth file

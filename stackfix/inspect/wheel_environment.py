@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from stackfix.inspect.environment_judge import PASSING, Claim, hexadecimal
 from stackfix.inspect.environment_objects import library_folders
 from stackfix.inspect.environment_records import Copies, Distribution, Environment, FileClaim, Owner, SharedFile
 from stackfix.inspect.wheel_file import WheelOverlay, is_replaced
+from stackfix.quick import replace
 
 
 class Claims(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stackfix.inspect.environment_records import (
     ActivationScript,
@@ -14,6 +13,7 @@ from stackfix.inspect.environment_records import (
     SharedObject,
 )
 from stackfix.plan.effect_records import Linked
+from stackfix.quick import replace
 
 NO_USER_SITE, PYTHON_PATH = "PYTHONNOUSERSITE", "PYTHONPATH"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from stackfix.inspect.records import FileAt, Files, Refused, Symbols
+from stackfix.quick import replace
 
 MOST_LINKS = 40             # the kernel's own limit for one path
 LOOP = "too many levels of symbolic links"

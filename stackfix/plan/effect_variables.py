@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from stackfix.diagnose.provenance import LIBRARY_PATH, PRELOAD
 from stackfix.diagnose.situation import Situation
 from stackfix.plan.effect_records import Variable
+from stackfix.quick import replace
 
 SEPARATORS = {LIBRARY_PATH: "[:;]", PRELOAD: "[: ]"}    # as the loader parts them
 

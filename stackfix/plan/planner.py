@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.diagnose.requirements_lacking import told, unmet_of
@@ -25,6 +24,7 @@ from stackfix.plan.planner_search import Search
 from stackfix.plan.records import RANKS, Action, InstallWheel, Left, Plan
 from stackfix.plan.rules import METHODS, Means
 from stackfix.plan.simulate import Simulation
+from stackfix.quick import replace
 
 
 def make_plan(view: View, diagnosis: Diagnosis, *, ground: Ground, places: Places, resolve: Choices,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from stackfix.diagnose.install_lines import install_line, reinstall
 from stackfix.diagnose.situation import View
@@ -24,6 +23,7 @@ from stackfix.plan.records import Action, Install, InstallConda, SetAside, Step
 from stackfix.plan.relink import relink_steps
 from stackfix.plan.rules_conda import Program, by_programs
 from stackfix.plan.rules_hook import hook_site
+from stackfix.quick import replace
 
 DAMAGES = {"missing": "is gone", "broken-link": "leads nowhere"}
 MOST_TOLD = 3                   # damaged files in a sentence

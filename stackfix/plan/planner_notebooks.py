@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from stackfix.diagnose.situation import View
 from stackfix.plan.effect_records import Effect
@@ -11,6 +10,7 @@ from stackfix.plan.effect_world import Places
 from stackfix.plan.planner_actions import kernel_action
 from stackfix.plan.records import Action
 from stackfix.plan.rules_activation import own_kernels
+from stackfix.quick import replace
 
 
 def with_notebooks(view: View, effect: Effect, standing: Effect, places: Places) -> Effect:

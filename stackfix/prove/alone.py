@@ -6,11 +6,11 @@ A wheel of cuSOLVER beside a torch that does not need it is there for somebody; 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from stackfix.diagnose.loader import Simulator
 from stackfix.diagnose.records import OpenLibrary
 from stackfix.diagnose.situation import Opening, View
+from stackfix.quick import replace
 
 PHASE = "library"
 DRIVER = "driver"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from stackfix.diagnose.finding_records import SEVERITIES, Culprit, Diagnosis, Finding, Level, Requester
 from stackfix.inspect.environment_records import Note
+from stackfix.quick import replace
 from stackfix.report.lines import INDENT, Manner, led, wrapped
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from stackfix.explain.here_records import Here, Inspected
 from stackfix.explain.records import Cause, Explanation, Message
+from stackfix.quick import replace
 from stackfix.report.lines import INDENT, Manner, led
 from stackfix.report.printable import printable
 from stackfix.report.redact import redacted

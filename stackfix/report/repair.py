@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from stackfix.diagnose.finding_records import Diagnosis, Finding
 from stackfix.plan.records import Action, Change, Install, Left, Plan, Unreached, WriteFile
+from stackfix.quick import replace
 from stackfix.report.check import counted, title
 from stackfix.report.lines import Manner, led, wrapped
 from stackfix.report.printable import printable

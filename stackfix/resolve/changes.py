@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix
 from stackfix.platforms import CPU, split_place
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version
 from stackfix.resolve.places import follows_cuda, has_cuda
 from stackfix.resolve.question import TORCH, requirement_ask, with_cuda, without

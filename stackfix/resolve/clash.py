@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.needs import Candidate, Exclusion, FromStack, Need
 from stackfix.resolve.pep508 import pins_exactly
 from stackfix.resolve.problem import MAX_SDISTS, UNUSABLE, Problem

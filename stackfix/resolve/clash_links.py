@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from stackfix.quick import replace
 from stackfix.resolve.changes import option
 from stackfix.resolve.clash import Clash, exclusions
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
 from resolvelib.resolvers import Criterion, Resolution
 
 from stackfix.errors import AnswerIsNo
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.needs import Candidate, FromRule, Need
 from stackfix.resolve.problem import Problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix, Rule, TorchBuild
 from stackfix.nightly import is_nightly_path
 from stackfix.platforms import platform_of_wheel
+from stackfix.quick import replace
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.effort import Effort
 from stackfix.resolve.limits import Limit, limits_of

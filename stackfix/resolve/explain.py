@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from stackfix.errors import StackfixError
 from stackfix.matrix.records import Rule
+from stackfix.quick import replace
 from stackfix.resolve.assemble import gives
 from stackfix.resolve.changes import Change, changes_of, option, replaced, settled
 from stackfix.resolve.clash import Clash

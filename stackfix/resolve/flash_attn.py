@@ -7,7 +7,6 @@ mutable, so that what the matrix lists is what existed once: where the release s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 
@@ -15,7 +14,7 @@ from stackfix.errors import Unreachable
 from stackfix.matrix import query
 from stackfix.matrix.records import TorchBuild
 from stackfix.platforms import LINUX
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_assets import (
     FlashWheel,

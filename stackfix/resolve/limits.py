@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -16,7 +15,7 @@ from packaging.version import Version
 from stackfix.abi.records import LibraryUse, NvidiaBook
 from stackfix.matrix import query
 from stackfix.matrix.records import Matrix, Rule
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.pep508 import ANY, admits, normalise, parse_requirement, parse_specifier, parse_version
 
 SYMBOLS = "symbols of the wheels (almanac)"

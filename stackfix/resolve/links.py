@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from stackfix.quick import replace
 from stackfix.resolve.against import Reason
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.clash_links import asked_cause, clash_causes

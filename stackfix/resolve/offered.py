@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from stackfix.platforms import PLATFORMS, platform_of_wheel
+from stackfix.quick import replace
 from stackfix.resolve.records import Target
 from stackfix.resolve.target import LEGACY_MANYLINUX, TargetView
 from stackfix.sources.records import IndexFile

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from packaging.version import Version
 
 from stackfix.matrix import query
 from stackfix.matrix.records import Rule, TorchBuild
-from stackfix.quick import dataclass, field
+from stackfix.quick import dataclass, field, replace
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.demands import check_demands
 from stackfix.resolve.evidence import Evidence

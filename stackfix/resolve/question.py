@@ -7,7 +7,6 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as ParsedRequirement
@@ -16,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from stackfix.errors import BadInput
 from stackfix.nightly import Nightly
 from stackfix.platforms import PLATFORMS, split_place
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.needs import FromUser, Need
 from stackfix.resolve.nightly_ask import kept_of_kind, nightly_asked, option_specifier
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_specifier

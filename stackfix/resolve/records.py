@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stackfix.errors import AnswerIsNo, StackfixError
 from stackfix.matrix.records import TorchBuild
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.sources.records import CoreMetadata, IndexFile, ReleaseAsset, UploadLimit
 
 if TYPE_CHECKING:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from packaging.specifiers import SpecifierSet
 
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.resolve.against import Reason, index_words, page_words, reasons_against, torch_reasons
 from stackfix.resolve.clash import Clash
 from stackfix.resolve.closure import Closure, solve_closure

@@ -8,7 +8,6 @@ default one has no file that fits: triton for aarch64, say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from packaging.version import Version
@@ -18,6 +17,7 @@ from stackfix.matrix import query
 from stackfix.matrix.records import Companion, Matrix, TorchBuild, TorchIndexWheel
 from stackfix.nightly import is_nightly_path
 from stackfix.platforms import platform_of_wheel
+from stackfix.quick import replace
 from stackfix.resolve.candidates import Project
 from stackfix.resolve.needs import Candidate, Exclusion, Need
 from stackfix.resolve.pep508 import normalise, parse_requirement, parse_version

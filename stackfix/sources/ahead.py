@@ -12,10 +12,14 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stackfix.sources.address import Address
 from stackfix.sources.wire import Head, Socket, Stream, WireFault, read_head
+
+if TYPE_CHECKING:
+    from stackfix.sources.asker import MadePage
+    from stackfix.sources.records import CoreMetadata
 
 _LARGE = 8 * 1024 * 1024            # an answer that is larger is read by the thread that wants it
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -25,34 +29,44 @@ _LONGEST_HEAD = 65536
 Verdict = Literal["more", "keep", "whole", "leave"]
 
 
-class _Unsettled(Exception):
+class Unsettled(Exception):
     """More has to be received before this can be told."""
 
 
 class _Dry:
-    """In place of a socket, under a stream that holds all there is."""
+    """In place of a socket, under a stream that holds all there is. `ended`: the server closed the connection."""
+
+    def __init__(self, *, ended: bool) -> None:
+        self._ended = ended
 
     def recv(self, _: int) -> bytes:
-        raise _Unsettled
+        if self._ended:
+            return b""
+        raise Unsettled
 
     def settimeout(self, _: float | None) -> None:
         """Nothing waits here."""
 
 
-DRY: Any = _Dry()
+DRY: Any = _Dry(ended=False)
+ENDED: Any = _Dry(ended=True)
 
 
-class Ahead:
-    """One request that was sent, or will be. Wanted once."""
+class Awaited:
+    """One answer that is on its way. Wanted once."""
 
-    def __init__(self, address: Address, proxy: Address | None, request: bytes, then: Callable[[bool], object],
-                 deadline: float) -> None:
-        self.address, self.proxy, self.request, self.then = address, proxy, request, then
+    def __init__(self, then: Callable[[bool], object], deadline: float) -> None:
+        self.then = then
         self.deadline = deadline            # by the monotonic clock, for all of it
         self.late = False
         self.sock: Socket | None = None     # that whoever wants the answer has to give back
         self.stream: Stream | None = None   # what came of it; None: it was not sent
         self.head: Head | None = None       # where it was read; the stream then stands at the body
+        self.complete = False               # whether all of it is here, as far as that can be told
+        self.page: MadePage | None = None   # what was made of it in its body's place
+        self.may_be_made = False            # whether metadata may come of it
+        self.metadata: CoreMetadata | None = None       # the same, of a wheel
+        self.packed: str | None = None      # with a page: sha256 of the body as it was sent
         self.fault: WireFault | None = None
         self.reused = False
         self.size = 0                       # of what waits in memory
@@ -75,6 +89,15 @@ class Ahead:
     def wait(self) -> None:
         """Returns once there is something to go on with."""
         self._done.wait()
+
+
+class Ahead(Awaited):
+    """One request that was sent, or will be."""
+
+    def __init__(self, address: Address, proxy: Address | None, request: bytes, then: Callable[[bool], object],
+                 deadline: float) -> None:
+        super().__init__(then, deadline)
+        self.address, self.proxy, self.request = address, proxy, request
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -130,7 +153,7 @@ class Turn:
         stream = Stream(DRY, timeout, self.ahead.deadline, content)
         try:
             head = read_head(stream)
-        except (WireFault, _Unsettled):         # it is told by whoever wants it
+        except (WireFault, Unsettled):         # it is told by whoever wants it
             return True
         rest = stream.rest()
         self.head, self.parts = head, [rest]

@@ -83,7 +83,8 @@ class Dialer:
         Not socket.create_connection: names are judged by where they lead, before anything is asked there.
         """
         problem: OSError | None = None
-        for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        name = host.encode("ascii")         # it is ASCII: of a str, Python imports the tables of all other letters
+        for family, kind, protocol, _, place in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
             if is_of_the_machine(str(place[0])):
                 raise CannotConnect(f"{host} leads to {place[0]}, where machines ask about themselves", final=True,
                                     hint="no index is there: whoever sent us there is not to be trusted")

@@ -29,10 +29,11 @@ from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
-from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
+from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, unpacked
 from stackfix.sources.workers import Task, Workers
 
 if TYPE_CHECKING:
+    from stackfix.sources.asker import Asker
     from stackfix.sources.sdist_build import Allowed
 
 WORKERS = 50
@@ -79,6 +80,10 @@ class PackageIndex:
         self._on_page: Callable[[Page], None] | None = None
         self._on_metadata: Callable[[IndexFile, CoreMetadata], None] | None = None
         self._watcher_fault: Exception | None = None
+
+    def ask_by(self, asker: Asker | None) -> None:
+        """Has a process ask ahead, where there is one; it keeps what it read in the same folder."""
+        self.transport.asker = asker
 
     def attend(self, *, progress: Progress | None, builds: Allowed | None) -> None:
         """Takes in what is known only after the first pages were asked for."""
@@ -176,6 +181,8 @@ class PackageIndex:
         for workers in (self._workers, self._reader, self._tails, self._keeper):
             workers.close(Closed("index"))
         self.transport.close()
+        if self.transport.asker is not None:
+            self.cache.problem = self.cache.problem or self.transport.asker.problem
 
     def __enter__(self) -> PackageIndex:
         return self
@@ -226,7 +233,8 @@ class PackageIndex:
         indexes, _ = self._routes.get(name, (self._indexes, None))
         if len(indexes) != 1 or self.cache.has_page(url := f"{indexes[0][0]}/{name}/"):
             return False
-        return self.transport.ask_ahead(url, headers={"Accept": ACCEPT}, then=partial(self._run_soon, task))
+        return self.transport.ask_ahead(url, headers={"Accept": ACCEPT}, then=partial(self._run_soon, task),
+                                        page=(name, indexes[0][1]))
 
     def _run_soon(self, task: Task[T], whole: bool, *, short: bool = False) -> None:  # noqa: FBT001
         """Has a task run whose answer is here, or (where it is not whole) whose thread may have to wait.
@@ -335,8 +343,13 @@ class PackageIndex:
     def _accept(self, answer: Response, name: str, url: str, base: str, now: float) -> Page:
         if answer.status != OK:
             raise refused(answer, url)
+        kind, etag = answer.headers.get("content-type", ""), etag_of(answer.headers)
+        if answer.page is not None:
+            self._make_room(url, answer.page.size)
+            self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
+            return Page(name, base, answer.url, answer.page.entries, answer.page.groups)
         with self._unpacking:
-            content = _unpacked(answer, self._limits.page)
+            content = unpacked(answer.headers, answer.body, self._limits.page)
             if content is None:     # once more, with all that is tried there, and told in its words
                 answer = self.transport.get(url, limit=self._limits.page, headers={"Accept": ACCEPT})
                 content = answer.body
@@ -344,14 +357,12 @@ class PackageIndex:
                     raise refused(answer, url)
             packed = None if content is answer.body else answer.body
             self._make_room(url, len(packed) if packed is not None else len(content) * (1 if content.isascii() else 4))
-            kind = answer.headers.get("content-type", "")
             page = parse_page(content, kind, project=name, index=base, url=answer.url, packed=packed)
         if holds_secret(content):
             self._keep(partial(self.cache.drop_page, url))
         else:
             self._keep(partial(self.cache.keep_page, url, final=answer.url, headers=answer.headers, content=answer.body,
                                packed=answer.packed, now=now, gzipped=packed is not None))
-        etag = etag_of(answer.headers)
         self._note(name, url, OK, usable_until(answer.headers, now), etag, answer.packed, answer.url, kind)
         return page
 
@@ -385,17 +396,6 @@ class PackageIndex:
 def _with_bases(urls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Each address, and the same without credentials."""
     return tuple((url, without_credentials(url)) for url in urls)
-
-
-def _unpacked(answer: Response, limit: int) -> bytes | None:
-    """The body as it was before it travelled; None where that cannot be had from it."""
-    coding = answer.headers.get("content-encoding", "").strip().lower()
-    if coding in ("", "identity"):
-        return answer.body
-    try:
-        return b"".join(gunzipped(iter((answer.body,)), limit)) if coding in ("gzip", "x-gzip") else None
-    except (WireFault, OverLimit):
-        return None
 
 
 def _parse_kept(kept: KeptPage, name: str, base: str) -> Page:

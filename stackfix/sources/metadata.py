@@ -75,10 +75,10 @@ class MetadataSource:
             return False
         url = f"{file.url}.metadata"
         if file.core_metadata is not None:
-            return self._transport.ask_ahead(url, then=then)
+            return self._transport.ask_ahead(url, then=then, wheel=file)
         beside, inside = self._ways.of(file)
         if not inside:
-            return self._transport.ask_ahead(url, then=then)
+            return self._transport.ask_ahead(url, then=then, wheel=file)
         if not beside:
             return self._inside.ask_ahead(file, then, now)
         both = _Both(then)
@@ -104,13 +104,18 @@ class MetadataSource:
 
     def fetch(self, file: IndexFile) -> CoreMetadata:
         """Metadata of `file` from its server, kept for the next run. Raises a StackfixError about that file."""
-        found = self._of_wheel(file) if file.is_wheel else self._of_sdist(file)
-        if file.sha256 is not None:
-            whole, stated, server = _vouchers(file)
-            voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
-            self._keep(partial(self._cache.keep_record, "metadata-v1", _key(file.sha256, voucher), {
-                name: getattr(found, name) for name in names_of(CoreMetadata)}))
+        found = self._made(file)
+        if found is None:
+            found = self._of_wheel(file) if file.is_wheel else self._of_sdist(file)
+            self._keep(partial(keep_metadata, self._cache, file, found))
         return found
+
+    def _made(self, file: IndexFile) -> CoreMetadata | None:
+        """What another process read, and keeps."""
+        found = self._transport.made(f"{file.url}.metadata", {})
+        if found is not None and file.core_metadata is None:
+            self._ways.learn(file, there=True)
+        return self._inside.made(file) if found is None else found
 
     def built(self, file: IndexFile, python: str, *, allowed: Allowed | None, settings: IndexSettings) -> CoreMetadata:
         """What a build of the sdist for this Python minor says, kept for the next run.
@@ -252,6 +257,15 @@ class _Both:
         """There is only one after all."""
         self(False)  # noqa: FBT003
         return True
+
+
+def keep_metadata(cache: Cache, file: IndexFile, found: CoreMetadata) -> None:
+    """Keeps the record, under who stands for it."""
+    if file.sha256 is not None:
+        whole, stated, server = _vouchers(file)
+        voucher = whole if found.basis in ("file", "sdist") else stated if found.basis == "advertised" else server
+        cache.keep_record("metadata-v1", _key(file.sha256, voucher), {
+            name: getattr(found, name) for name in names_of(CoreMetadata)})
 
 
 def _vouchers(file: IndexFile) -> tuple[str, str, str]:

@@ -30,18 +30,20 @@ def normalise(name: str) -> str:
 class Page:
     """One project on one index."""
 
-    def __init__(self, name: str, index: str, url: str, entries: Entries) -> None:
+    def __init__(self, name: str, index: str, url: str, entries: Entries,
+                 groups: dict[str, list[str]] | None = None) -> None:
+        """`groups`: as grouped() gives them, where that is known."""
         self.name, self.index = name, index
-        self._url, self._entries = url, entries
+        self._url, self.entries = url, entries
         try:
-            self._groups = grouped(entries.starts, name)
+            self.groups = grouped(entries.starts, name) if groups is None else groups
         except ValueError as fault:
             raise self._bad(str(fault)) from None
         self._files: dict[str, tuple[IndexFile, ...]] = {}
 
     def version_strings(self) -> tuple[str, ...]:
         """Versions that have a wheel or an sdist, as file names write them; they need not be valid (PEP 440)."""
-        return tuple(self._groups)
+        return tuple(self.groups)
 
     def files(self, version: str) -> tuple[IndexFile, ...]:
         """Files of one version string, in the page's order. Raises BadPage for a file that cannot be trusted."""
@@ -71,7 +73,7 @@ class Page:
 
     def _entries_of(self, version: str, accept: Callable[[str], bool] | None) -> list[Entry]:
         try:
-            return list(self._entries.of(self._groups.get(version, ()), accept))
+            return list(self.entries.of(self.groups.get(version, ()), accept))
         except ValueError as fault:
             raise self._bad(str(fault)) from None
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from stackfix.sources.page_text import PageText
+from stackfix.sources.page_text import HeldText, PageText, Text
 
 Entry = dict[str, Any]
 _KEY = '"filename"'
@@ -77,12 +77,15 @@ def _start_of(name: str) -> str:
 
 
 class Found:
-    """Entries found by their names in the page's text. `mark`: what stands before each name."""
+    """Entries found by their names in the page's text. `mark`: what stands before each name.
 
-    def __init__(self, text: str, mark: str, starts: Iterable[str], packed: bytes | None = None) -> None:
-        self._counts = Counter(starts)
-        self.starts = tuple(self._counts)
-        self._text, self._mark = PageText(text, packed), mark
+    `counts`: how many files there are of each start.
+    """
+
+    def __init__(self, text: HeldText, mark: str, counts: dict[str, int]) -> None:
+        self.mark, self.counts = mark, counts
+        self.starts = tuple(counts)
+        self._text = text
         self._searched = 0                              # characters so far
         self._noted: dict[str, list[int]] | None = None  # start -> where it is
 
@@ -93,38 +96,38 @@ class Found:
             if accept is None or accept(name):
                 yield entry_at(text, place, name)[0]
 
-    def _places(self, text: str, start: str) -> Iterator[tuple[int, str]]:
+    def _places(self, text: Text, start: str) -> Iterator[tuple[int, str]]:
         """Where the files of a start are, and their names: from the end, where the newest versions mostly are."""
         if self._searched > _PATIENCE * len(text):
             for place in self._all_places(text).get(start, ()):
-                yield place, name_at(text, self._mark, place)
+                yield place, name_at(text, self.mark, place)
             return
-        sought, left, place = f"{self._mark}{start}", self._counts[start], len(text)
+        sought, left, place = f"{self.mark}{start}", self.counts[start], len(text)
         while left:
             before, place = place, text.rindex(sought, 0, place)
             self._searched += before - place
-            name = name_at(text, self._mark, place)
+            name = name_at(text, self.mark, place)
             if _start_of(name) == start:
                 left -= 1
                 yield place, name
 
-    def _all_places(self, text: str) -> dict[str, list[int]]:
+    def _all_places(self, text: Text) -> dict[str, list[int]]:
         """Where the files of every start are: one pass, where a search for each would be one for each version."""
         if self._noted is None:
             noted: dict[str, list[int]] = {}
-            for match in re.compile(re.escape(self._mark) + _START).finditer(text):
+            for match in re.compile(re.escape(self.mark) + _START).finditer(str(text)):
                 noted.setdefault(match[1], []).append(match.start())
             self._noted = noted
         return self._noted
 
 
-def name_at(text: str, mark: str, place: int) -> str:
+def name_at(text: Text, mark: str, place: int) -> str:
     """The file name behind the mark at `place`."""
     begin = place + len(mark)
     return text[begin:text.index('"', begin)]
 
 
-def entry_at(text: str, place: int, name: str) -> tuple[Entry, int, int]:
+def entry_at(text: Text, place: int, name: str) -> tuple[Entry, int, int]:
     """The entry around the file name at `place`, its start and its end in the text. Raises ValueError."""
     at = place
     for _ in range(_MAX_NESTED):
@@ -137,7 +140,7 @@ def entry_at(text: str, place: int, name: str) -> tuple[Entry, int, int]:
     raise ValueError(f"says something of {name[:200]!r} that is no valid JSON")
 
 
-def decoded_at(text: str, at: int) -> tuple[object, int]:
+def decoded_at(text: Text, at: int) -> tuple[object, int]:
     """The JSON value that begins there, and its end; None and 0 where there is none, or one that is far too large."""
     for most in (_ENTRY, _LARGE_ENTRY):
         try:
@@ -202,4 +205,4 @@ def find_entries(text: str, packed: bytes | None = None) -> tuple[Entry, Found] 
         return None                     # a file inside a file: decoding all of it tells
     if begin != opening.end() or not isinstance(page, dict) or page.get("files") != []:
         return None
-    return page, Found(text, mark, starts, packed)
+    return page, Found(PageText(text, packed), mark, dict(Counter(starts)))

@@ -7,21 +7,41 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Protocol
 
 from stackfix.sources.wire import gunzipped
 
 MOST = 24 * 1024 * 1024             # characters that are held at once, of pages that can be unpacked again
 
 
+class Text(Protocol):
+    """What is used of a page's text; a str has it."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> str: ...
+    def index(self, sought: str, start: int, /) -> int: ...
+    def rindex(self, sought: str, start: int, end: int, /) -> int: ...
+    def rfind(self, sought: str, start: int, end: int, /) -> int: ...
+
+
+class HeldText(Protocol):
+    """Has a text."""
+
+    def get(self) -> Text: ...
+
+
 class PageText:
-    """One page's text. `packed`: the same, gzipped; None where it did not travel so, and then the text stays."""
+    """One page's text. `packed`: the same, gzipped; None where it did not travel so, and then the text stays.
+
+    A text that is not here yet is told by its size.
+    """
 
     __slots__ = ("_packed", "_size", "_text")
 
-    def __init__(self, text: str, packed: bytes | None) -> None:
-        self._text: str | None = text
-        self._packed, self._size = packed, len(text)
-        if packed is not None:
+    def __init__(self, text: str | None, packed: bytes | None, size: int | None = None) -> None:
+        self._text = text
+        self._packed, self._size = packed, len(text or "") if size is None else size
+        if packed is not None and text is not None:
             HELD.hold(self, self._size)
 
     def get(self) -> str:
@@ -47,6 +67,10 @@ class Held:
         self._most, self._total = most, 0
         self._lock = threading.Lock()
         self._texts: OrderedDict[PageText, int] = OrderedDict()
+
+    def limit(self, most: int) -> None:
+        """Holds so much from now on."""
+        self._most = most
 
     def hold(self, text: PageText, size: int) -> None:
         """Counts a text as used now, and drops those that were not used for longest."""

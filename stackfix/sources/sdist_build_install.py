@@ -6,10 +6,10 @@ import base64
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from stackfix.quick import replace
 from stackfix.sources.address import parse_address, without_credentials
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.page import normalise

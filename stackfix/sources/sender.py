@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,7 @@ from stackfix.sources.wire import OK, PARTIAL, Head, Socket, Stream, WireFault, 
 CAN_WAIT = hasattr(select, "poll")
 _CHUNK = 64 * 1024
 _UNREAD = 32 * 1024 * 1024          # bytes of whole answers that wait to be read: then no more is sent
+_AT_ONCE = 8                        # connections that are opened before it is looked at what came
 _STUCK = 1.0                        # seconds after which an answer that stopped is left to the thread that wants it
 _ODD = ("SSLWantReadError", "SSLWantWriteError")
 
@@ -25,7 +27,8 @@ _ODD = ("SSLWantReadError", "SSLWantWriteError")
 class Sender:
     """The thread and its connections; they come from the pool, and go back to it."""
 
-    def __init__(self, pool: Pool, dialer: Dialer, timeout: float) -> None:
+    def __init__(self, pool: Pool, dialer: Dialer, timeout: float, *, threaded: bool = True) -> None:
+        """`threaded`: in a thread of its own; else turn_to_all() is to be called again and again."""
         self._pool, self._dialer, self._timeout = pool, dialer, timeout
         self._new: deque[Ahead] = deque()
         self._waiting: deque[Ahead] = deque()
@@ -43,7 +46,15 @@ class Sender:
         self.sent = 0
         self.defect: Exception | None = None
         pool.on_free = self._freed
-        threading.Thread(target=self._run, name="stackfix-ahead", daemon=True).start()
+        self._others: dict[int, Callable[[], object]] = {}
+        self._threaded = threaded
+        if threaded:
+            threading.Thread(target=self._run, name="stackfix-ahead", daemon=True).start()
+
+    def attend(self, fd: int, call: Callable[[], object]) -> None:
+        """Has this called, too, when there is something to read from `fd`."""
+        self._others[fd] = call
+        self._poll.register(fd, select.POLLIN)
 
     def send(self, ahead: Ahead) -> None:
         """Have it sent when a connection is free."""
@@ -83,7 +94,10 @@ class Sender:
     def close(self) -> None:
         """Ends the thread; what is under way is not sent, or fails."""
         self._closed = True
-        self.wake()
+        if self._threaded:
+            self.wake()
+        else:
+            self._end()
 
     def _freed(self) -> None:
         """A connection is free that is not this thread's own: it looks for itself."""
@@ -93,25 +107,30 @@ class Sender:
     def _run(self) -> None:
         try:
             while not self._closed:
-                self._turn_to_all()
+                self.turn_to_all()
         except Exception as fault:  # noqa: BLE001 - a defect here: all is asked for by the threads that want it
             self.defect = fault
+        self._end()
+
+    def _end(self) -> None:
         self._ended = True
         self._drop_all()
         for end in (self._wake_in, self._wake_out):
             end.close()
 
-    def _turn_to_all(self) -> None:
-        """Sends what can be sent, waits until something comes, and sees to all that came."""
-        self._begin()
+    def turn_to_all(self, patience: int = 500) -> None:
+        """Sends what can be sent, waits until something comes (so many ms at most), and sees to all that came."""
+        more = self._begin()
         wake = self._wake_in.fileno()
-        for fd, _ in self._poll.poll(500):
+        for fd, _ in self._poll.poll(0 if more else patience):
             if fd == wake:
                 with suppress(OSError):
                     self._wake_in.recv(4096)
                 self._woken = False             # before what is new is looked at
             elif fd in self._turns:
                 self._go_on(self._turns[fd])
+            elif fd in self._others:
+                self._others[fd]()
         self._give_late_ones_up()
 
     def _drop_all(self) -> None:
@@ -127,8 +146,8 @@ class Sender:
             if not ahead.is_done():
                 ahead.finish(whole=False)
 
-    def _begin(self) -> None:
-        """Sends what has a connection, and opens those that may be opened."""
+    def _begin(self) -> bool:
+        """Sends what has a connection, and opens some that may be opened: whether there are more."""
         while self._dialled:
             ahead, sock = self._dialled.popleft()
             self._dialling.discard(ahead.key)
@@ -142,15 +161,19 @@ class Sender:
         while self._new:
             self._waiting.append(self._new.popleft())
         full: set[tuple[object, ...]] = set()
+        before = len(self._turns)
         for ahead in tuple(self._waiting):
             if self._unread >= _UNREAD:
                 break
+            if len(self._turns) - before >= _AT_ONCE:
+                return True             # the first requests do not wait until the last connection is made
             key = ahead.key
             if key not in full:
                 if self._connect(ahead):
                     self._waiting.remove(ahead)
                 else:
                     full.add(key)
+        return False
 
     def _connect(self, ahead: Ahead) -> bool:
         """Whether a connection was found, or is being made, or cannot be had."""
@@ -273,7 +296,7 @@ class Sender:
 
     def _finish(self, turn: Turn, *, whole: bool) -> None:
         ahead = turn.ahead
-        ahead.head, ahead.size = turn.head, turn.total
+        ahead.head, ahead.size, ahead.complete = turn.head, turn.total, whole
         ahead.stream = turn.head.stream if turn.head is not None else Stream(
             turn.sock, self._timeout, ahead.deadline, b"".join(turn.parts))
         with self._lock:

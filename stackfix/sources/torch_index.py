@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from stackfix.errors import BadInput, StackfixError, Unreachable
 from stackfix.matrix.records import TorchIndexWheel
 from stackfix.nightly import FOLDER, is_nightly_path
+from stackfix.quick import replace
 from stackfix.sources.address import parse_address, shown, without_credentials
 from stackfix.sources.connect import hosts_of
 from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from stackfix.matrix.records import TorchIndexWheel
+from stackfix.quick import replace
 from stackfix.sources.records import IndexFile
 
 ROOT = "root"

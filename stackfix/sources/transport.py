@@ -14,18 +14,19 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from stackfix import __version__
 from stackfix.errors import StackfixError
 from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
-from stackfix.sources.ahead import Ahead
+from stackfix.sources.ahead import Ahead, Awaited
 from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, leads_to_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.pool import Pool, PoolClosed
-from stackfix.sources.records import IndexSettings
+from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.sender import CAN_WAIT, Sender
 from stackfix.sources.wire import (
     OK,
@@ -41,6 +42,9 @@ from stackfix.sources.wire import (
     read_head,
     render_request,
 )
+
+if TYPE_CHECKING:
+    from stackfix.sources.asker import Asker, MadePage
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (TOO_MANY, 500, 502, 503, 504)
@@ -77,10 +81,22 @@ class Response:
     headers: dict[str, str]
     body: bytes
     packed: str | None = None       # sha256 of the body as it was sent; not of a range
+    page: MadePage | None = None    # in its body's place: what another process made of it
 
 
 Sink = Callable[[bytes], object]
 OpenSink = Callable[[], Sink]  # called once per try: a retry starts from nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """How one hop is to be taken."""
+
+    limit: int
+    deadline: float
+    open_sink: OpenSink | None
+    unpack: bool
+    followed: bool                  # a redirect led here
 
 
 class _Failed(Exception):
@@ -104,7 +120,8 @@ class Transport:
         self.credentials = Credentials(settings)
         self._sent = 0              # roughly: threads may count two as one
         self._sender: Sender | None = None
-        self._aheads: dict[tuple[object, ...], Ahead] = {}
+        self.asker: Asker | None = None         # the process that asks ahead
+        self._aheads: dict[tuple[object, ...], Awaited] = {}
 
     @property
     def sent(self) -> int:
@@ -117,37 +134,84 @@ class Transport:
         return self._sender.defect if self._sender is not None else None
 
     def ask_ahead(self, url: str, *, then: Callable[[bool], object], headers: dict[str, str] | None = None,
-                  packed: bool = True) -> bool:
+                  packed: bool = True, page: tuple[str, str] | None = None, wheel: IndexFile | None = None) -> bool:
         """Has GET `url` sent soon; the next get() of the same takes the answer. Whether that can be done here.
 
         `then` is called once that get() can go on, from a thread that must not be kept: with True where all of its
-        answer is here and it is no refusal. `packed`: the body may travel compressed.
+        answer is here and it is no refusal. `packed`: the body may travel compressed. Another process may make a page
+        of the body (`page`: of which project on which index), or metadata (`wheel`), which made() then gives.
         """
         if not CAN_WAIT or self._pool.closed:
             return False
         wanted = _wanted(headers, packed=packed)
-        try:
-            address = parse_address(url)
-            proxy = self._dialer.proxy_for(address)
-            request = self._request(url, address, proxy, wanted)
-        except (ValueError, WireFault, StackfixError):
+        key = _key(url, wanted)
+        if self.asker is not None:
+            self._aheads[key] = awaited = Awaited(then, time.monotonic() + self._limits.total)
+            awaited.may_be_made = wheel is not None
+            if self.asker.ask(awaited, url, wanted, page, wheel):
+                self._sent += 1
+                return True
+        ahead = self.prepared(url, wanted)
+        if ahead is None:
+            self._aheads.pop(key, None)
             return False                # said when it is wanted
         if self._sender is None:
             self._sender = Sender(self._pool, self._dialer, self._settings.timeout)
-        self._aheads[_key(url, wanted)] = ahead = Ahead(
-            address, proxy, request, then, time.monotonic() + self._limits.total)
+        ahead.then = then
+        self._aheads[key] = ahead
         self._sender.send(ahead)
         return True
+
+    def prepared(self, url: str, headers: dict[str, str]) -> Ahead | None:
+        """The request, for a sender; None where there cannot be one."""
+        try:
+            address = parse_address(url)
+            proxy = self._dialer.proxy_for(address)
+            request = self._request(url, address, proxy, headers)
+        except (ValueError, WireFault, StackfixError):
+            return None
+        return Ahead(address, proxy, request, lambda _: None, time.monotonic() + self._limits.total)
+
+    def own_sender(self) -> Sender:
+        """A sender without a thread, on the connections of this client."""
+        self._sender = Sender(self._pool, self._dialer, self._settings.timeout, threaded=False)
+        return self._sender
+
+    def give_back(self, ahead: Ahead, *, whole: bool) -> None:
+        """The connection of an answer that was read."""
+        if ahead.sock is not None:
+            self._pool.give_back(ahead.sock, ahead.address, ahead.proxy, whole=whole)
 
     def is_asked(self, url: str, headers: dict[str, str], *, packed: bool = True) -> bool:
         """Whether a get() of the same would find its answer on its way."""
         return _key(url, _wanted(headers, packed=packed)) in self._aheads
 
+    def is_made(self, url: str, headers: dict[str, str], *, packed: bool = True) -> bool:
+        """Whether made() gives something, at once."""
+        awaited = self._aheads.get(_key(url, _wanted(headers, packed=packed)))
+        return awaited is not None and awaited.metadata is not None
+
+    def made(self, url: str, headers: dict[str, str], *, packed: bool = True) -> CoreMetadata | None:
+        """What another process made of the answer, once it is here; else get() goes on with it."""
+        key = _key(url, _wanted(headers, packed=packed))
+        awaited = self._aheads.get(key)
+        if awaited is None or not awaited.may_be_made:
+            return None
+        awaited.wait()
+        if self._pool.closed:
+            raise Closed(shown(url))
+        if awaited.metadata is not None:
+            self._aheads.pop(key, None)
+        return awaited.metadata
+
     def forget(self, url: str, headers: dict[str, str], *, packed: bool = True) -> None:
         """The answer of what was asked ahead is not wanted any more."""
         ahead = self._aheads.pop(_key(url, _wanted(headers, packed=packed)), None)
-        if ahead is not None and self._sender is not None:
-            self._sender.drop(ahead)
+        if isinstance(ahead, Ahead):
+            if self._sender is not None:
+                self._sender.drop(ahead)
+        elif ahead is not None and self.asker is not None:
+            self.asker.read(ahead)
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None, unpack: bool = True,
             open_sink: OpenSink | None = None, total: float | None = None,
@@ -163,14 +227,14 @@ class Transport:
         ahead = self._aheads.get(_key(url, wanted))
         if ahead is not None and (ahead.late or not ahead.is_done()):
             deadline = min(deadline, ahead.deadline)
-        for _ in range(_MAX_REDIRECTS + 1):
+        for hop in range(_MAX_REDIRECTS + 1):
             address = _parsed(url)
             anonymous = self.credentials.header_for(address) is None
-            answer = self._persist(url, address, wanted, limit, deadline, open_sink,
-                                   unpack=unpack and not keep_packed)
+            how = _How(limit=limit, deadline=deadline, open_sink=open_sink, unpack=unpack and not keep_packed,
+                       followed=hop > 0)
+            answer = self._persist(url, address, wanted, how)
             if answer.status in (401, 403) and anonymous and self.credentials.found_after_refusal(address):
-                answer = self._persist(url, address, wanted, limit, deadline, open_sink,
-                                       unpack=unpack and not keep_packed)
+                answer = self._persist(url, address, wanted, how)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             following = _next_hop(url, answer.headers["location"])
@@ -184,37 +248,41 @@ class Transport:
         self._pool.close()
         if self._sender is not None:
             self._sender.close()
+        if self.asker is not None:
+            self.asker.close()
 
-    def _persist(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-                 open_sink: OpenSink | None, *, unpack: bool) -> Response:
+    def _persist(self, url: str, address: Address, headers: dict[str, str], how: _How) -> Response:
         """One hop, tried until it gives an answer or trying is over."""
         waited, tries = 0.0, 0
         while True:
             try:
-                return self._try(url, address, headers, limit, deadline, open_sink, unpack=unpack)
+                return self._try(url, address, headers, how)
             except _Failed as fault:
                 failed = fault
             except OverLimit as over:
                 size = "more" if over.size is None else f"{over.size} bytes"
-                raise TooLarge(url, f"its answer has {size}, and at most {limit} are accepted here") from None
+                raise TooLarge(url, f"its answer has {size}, and at most {how.limit} are accepted here") from None
             tries += 1
             pause = _backoff(tries) if failed.wait is None else failed.wait
             over_now = tries > self._retries or (not failed.dialled and tries >= self._limits.dial_tries)
-            if over_now or waited + pause > self._limits.retry_wait or time.monotonic() + pause >= deadline:
+            if over_now or waited + pause > self._limits.retry_wait or time.monotonic() + pause >= how.deadline:
                 raise _given_up(url, failed, tries)
             waited += pause
             time.sleep(pause)
 
-    def _try(self, url: str, address: Address, headers: dict[str, str], limit: int, deadline: float,
-             open_sink: OpenSink | None, *, unpack: bool) -> Response:
+    def _try(self, url: str, address: Address, headers: dict[str, str], how: _How) -> Response:
         proxy = self._dialer.proxy_for(address)
         while True:
-            ahead = self._taken(url, headers)
+            # what was made of an answer is of use where it was asked for, and nowhere that leads there
+            ahead = None if how.followed and self.asker is not None else self._taken(url, headers)
+            if ahead is not None and ahead.page is not None and ahead.head is not None:
+                return Response(url=without_credentials(url), status=ahead.head.status, headers=ahead.head.headers,
+                                body=b"", packed=ahead.packed, page=ahead.page)
             if ahead is not None and ahead.stream is not None:
                 sock, reused, stream = ahead.sock, ahead.reused, ahead.stream
             else:
-                sock, reused = self._connection(url, address, proxy, deadline)
-                stream, ahead = Stream(sock, self._settings.timeout, deadline), None
+                sock, reused = self._connection(url, address, proxy, how.deadline)
+                stream, ahead = Stream(sock, self._settings.timeout, how.deadline), None
             whole = False
             try:
                 if ahead is None:
@@ -222,16 +290,16 @@ class Transport:
                     self._sent += 1
                 head = _head_of(ahead, stream) if ahead is not None else read_head(stream)
                 digest = hashlib.sha256() if "Range" not in headers else None
-                pieces = body_pieces(head, limit)
+                pieces = body_pieces(head, how.limit)
                 pieces = pieces if digest is None else _hashed(pieces, digest.update)
-                body = _collect(pieces, head, limit, open_sink, self._large, packed=unpack)
+                body = _collect(pieces, head, how.limit, how.open_sink, self._large, packed=how.unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
                     raise Closed(shown(url)) from None
                 if reused and fault.fresh:
                     continue  # the server had closed a kept connection: RFC 9112, section 9.3.1
-                if fault.slow and time.monotonic() >= deadline:
+                if fault.slow and time.monotonic() >= how.deadline:
                     raise IndexUnreachable(url, fault.reason) from None
                 raise _Failed(fault.reason) from None
             finally:
@@ -245,12 +313,16 @@ class Transport:
         proxied = self._dialer.proxy_for(address) is not None
         return is_loopback(address.host) if proxied else leads_to_loopback(address.host)
 
-    def _taken(self, url: str, headers: dict[str, str]) -> Ahead | None:
+    def _taken(self, url: str, headers: dict[str, str]) -> Awaited | None:
         """What was asked ahead, once there is something to go on with; the next who asks gets nothing."""
         ahead = self._aheads.pop(_key(url, headers), None) if self._aheads else None
-        if ahead is not None and self._sender is not None:
+        if ahead is not None:
             ahead.wait()
-            self._sender.read(ahead)
+            if not isinstance(ahead, Ahead):
+                if self.asker is not None:
+                    self.asker.read(ahead)
+            elif self._sender is not None:
+                self._sender.read(ahead)
             if self._pool.closed:
                 raise Closed(shown(url))
         return ahead
@@ -293,7 +365,7 @@ def _key(url: str, headers: dict[str, str]) -> tuple[object, ...]:
     return url, *headers.items()
 
 
-def _head_of(ahead: Ahead, stream: Stream) -> Head:
+def _head_of(ahead: Awaited, stream: Stream) -> Head:
     """The head of what was asked ahead. Raises WireFault."""
     if ahead.fault is not None:
         raise ahead.fault

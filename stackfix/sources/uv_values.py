@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 from stackfix.errors import BadInput
+from stackfix.quick import replace
 from stackfix.sources.address import shown, without_credentials
 from stackfix.sources.records import AskedBySettings, IndexPin, IndexPolicy, UploadLimit
 from stackfix.sources.uv_entries import UvIndex

@@ -54,12 +54,18 @@ class Inside:
     def ask_ahead(self, file: IndexFile, then: Callable[[bool], object], now: Callable[[], object]) -> bool:
         """As ask_plainly, and the part before the end is asked for where it is needed. `now`: it is all here."""
         def answered(whole: bool) -> None:  # noqa: FBT001 - as Transport.ask_ahead calls it
-            if whole:
+            if whole and self._transport.is_made(file.url, {"Range": end_of_file(file)}, packed=False):
+                then(True)  # noqa: FBT003
+            elif whole:
                 self._look(partial(self._go_on, file, then, now))
             else:
                 then(False)  # noqa: FBT003
 
-        return self._ask(file, end_of_file(file), answered)
+        return self._ask(file, end_of_file(file), answered, wheel=True)
+
+    def made(self, file: IndexFile) -> CoreMetadata | None:
+        """The metadata, where another process read it; waits for it where that may be."""
+        return self._transport.made(file.url, {"Range": end_of_file(file)}, packed=False)
 
     def is_asked(self, file: IndexFile) -> bool:
         """Whether the end is on its way."""
@@ -79,15 +85,16 @@ class Inside:
         """From the wheel's own bytes: its end, a second range, or all of it."""
         answer = self._ends.pop(file.url, None) or self._last_bytes(file)
         if answer is not None and answer.status == PARTIAL:
-            start, total = _range_of(answer, file)
+            start, total = range_of(answer, file)
             found = metadata_at_end(answer.body, total, file.project, most=self._limits.metadata)
             if found is not None and start + len(answer.body) == total:
                 return parse_metadata(found, file, "range")
         beside = self._beside(file) if answer is None and file.core_metadata is None else None
         return self._by_directory(file, answer) if beside is None else beside
 
-    def _ask(self, file: IndexFile, wanted: str, then: Callable[[bool], object]) -> bool:
-        return self._transport.ask_ahead(file.url, headers={"Range": wanted}, packed=False, then=then)
+    def _ask(self, file: IndexFile, wanted: str, then: Callable[[bool], object], *, wheel: bool = False) -> bool:
+        return self._transport.ask_ahead(file.url, headers={"Range": wanted}, packed=False, then=then,
+                                         wheel=file if wheel else None)
 
     def _go_on(self, file: IndexFile, then: Callable[[bool], object], now: Callable[[], object]) -> None:
         """Looks at an end that is here: has the metadata read, or asks for the part before it."""
@@ -114,13 +121,10 @@ class Inside:
         if end.status != PARTIAL:
             return ""
         try:
-            start, total = _range_of(end, file)
+            start, total = range_of(end, file)
         except BadMetadata:
             return ""               # told when it is read
-        first = first_needed(end.body, total, file.project) if start + len(end.body) == total else None
-        if first is None or start - first > self._limits.metadata:
-            return None
-        return f"bytes={first}-{start - 1}" if first < start else ""
+        return part_before_end(file, end.body, start, total, self._limits.metadata)
 
     def _by_directory(self, file: IndexFile, answer: Response | None) -> CoreMetadata:
         """From all of the wheel, or from its last bytes and those that its directory leads to."""
@@ -132,13 +136,13 @@ class Inside:
                 return parse_metadata(metadata_in_wheel(io.BytesIO(content), file.project), file, "file")
             except BadArchive as fault:
                 raise BadMetadata(file.filename, file.url, str(fault)) from None
-        start, total = _range_of(answer, file)
+        start, total = range_of(answer, file)
         sparse = SparseFile(total)
         sparse.add(start, answer.body)
         part = self._part_before(file, answer)
         before = self._bytes(file, part) if part else None
         if before is not None and before.status == PARTIAL:
-            begin, _ = _range_of(before, file)
+            begin, _ = range_of(before, file)
             if begin + len(before.body) == start:
                 found = metadata_at_end(before.body + answer.body, total, file.project, most=self._limits.metadata)
                 if found is not None:
@@ -162,7 +166,7 @@ class Inside:
                 more = self._bytes(file, f"bytes={first}-{last}")
                 if more is None or more.status != PARTIAL:
                     break
-                begin, _ = _range_of(more, file)
+                begin, _ = range_of(more, file)
                 sparse.add(begin, more.body)
             except BadArchive as fault:
                 raise BadMetadata(file.filename, file.url, str(fault)) from None
@@ -194,7 +198,15 @@ def require_ok(answer: Response, url: str) -> None:
         raise refused(answer, url)
 
 
-def _range_of(answer: Response, file: IndexFile) -> tuple[int, int]:
+def part_before_end(file: IndexFile, end: bytes, start: int, total: int, most: int) -> str | None:
+    """The range that the end of a wheel (from `start` on) lacks, "" where it lacks nothing, None where that is open."""
+    first = first_needed(end, total, file.project) if start + len(end) == total else None
+    if first is None or start - first > most:
+        return None
+    return f"bytes={first}-{start - 1}" if first < start else ""
+
+
+def range_of(answer: Response, file: IndexFile) -> tuple[int, int]:
     """Where the part begins, and how large the whole file is. Raises BadMetadata for a part that is not as it says."""
     stated = _RANGE.fullmatch(answer.headers.get("content-range", "").strip())
     if stated is None:

@@ -317,6 +317,17 @@ def gunzipped(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
         raise WireFault("the compressed answer ends early")
 
 
+def unpacked(headers: dict[str, str], body: bytes, limit: int) -> bytes | None:
+    """The body of an answer as it was before it travelled; None where that cannot be had from it."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding in ("", "identity"):
+        return body
+    try:
+        return b"".join(gunzipped(iter((body,)), limit)) if coding in ("gzip", "x-gzip") else None
+    except (WireFault, OverLimit):
+        return None
+
+
 def plain(fault: OSError | ValueError) -> str:
     """The fault in a few words, without addresses."""
     return (fault.strerror if isinstance(fault, OSError) else None) or type(fault).__name__

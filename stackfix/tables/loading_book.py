@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -15,6 +14,7 @@ from stackfix.inspect.plain import from_json
 from stackfix.inspect.records import ElfObject, Offer, SymbolUse, UndefinedSymbol, UnreadableElf
 from stackfix.matrix.toml_files import matrix_directory
 from stackfix.prove.records import LibraryAt, PlannedWheel, WheelProject, WheelTables
+from stackfix.quick import replace
 from stackfix.tables.loading_format import HINT, MOST, Part, Sections
 from stackfix.tables.loading_symbols import OF_TORCH, BookSymbols
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from stackfix.quick import replace
 from stackfix.verify.child import run_child
 from stackfix.verify.judge import step_of
 from stackfix.verify.probe import SECONDS, told_of, whole

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from itertools import zip_longest
 from operator import attrgetter
 
-from stackfix.quick import dataclass
+from stackfix.quick import dataclass, replace
 from stackfix.write.compare_lines import Numbered, compare_lines, compared_lines
 from stackfix.write.compare_targets import locked_otherwise, targets_of
 from stackfix.write.foreign import parse_pylock
