@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stackfix.matrix.records import Matrix
-    from stackfix.sources.asker import Asker
     from stackfix.sources.index import PackageIndex
     from stackfix.sources.records import IndexSettings
 
@@ -114,23 +113,10 @@ def begin(values: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Be
     given = values.get("--cache-dir", [""])[-1] or cache_folder(environ)
     if not given:
         return None
-    from stackfix.sources.asker import begin_asker
-
-    asker = begin_asker(settings, Path(given))
-    try:
-        return begin_with(asker, values, settings, Path(given))
-    except BaseException:
-        if asker is not None:
-            asker.close()
-        raise
-
-
-def begin_with(asker: Asker | None, values: Mapping[str, Sequence[str]], settings: IndexSettings,
-               cache_dir: Path) -> Begun:
-    """The pages asked for, by another process where there is one."""
     from stackfix.matrix.hints import expected_projects
     from stackfix.matrix.load import load_matrix
     from stackfix.request.names import leading_name
+    from stackfix.sources.asker import begin_asker
     from stackfix.sources.index import PackageIndex
 
     matrix = load_matrix(None)
@@ -141,8 +127,8 @@ def begin_with(asker: Asker | None, values: Mapping[str, Sequence[str]], setting
         cuda=values.get("--cuda", [None])[-1],
         platforms=[platform for platform, variant in map(split_place, values.get("--platform", ["linux-64"]))
                    if not variant])
-    index = PackageIndex(settings, cache_dir=cache_dir, offline=False)
-    index.ask_by(asker)
+    index = PackageIndex(settings, cache_dir=Path(given), offline=False)
+    index.ask_by(begin_asker(settings, Path(given)))
     index.prefetch_pages(names)
     index.let_ask()
-    return Begun(settings, cache_dir, index, matrix)
+    return Begun(settings, Path(given), index, matrix)

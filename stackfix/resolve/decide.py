@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stackfix.abi.records import Books
 from stackfix.matrix.records import Matrix
-from stackfix.resolve.assemble import assemble
 from stackfix.resolve.evidence import Evidence
 from stackfix.resolve.flash_attn import FlashAttn
 from stackfix.resolve.nightly_ask import NightlyNeedsDate
 from stackfix.resolve.nightly_family import comes_with_nightly
-from stackfix.resolve.notes import notes_of
 from stackfix.resolve.prefetch import Prefetch
 from stackfix.resolve.question import TORCH, Question, parse_request
 from stackfix.resolve.records import Index, Lock, Releases, StackRequest
-from stackfix.resolve.solve import Failure, Solver, solve, with_hashes
 from stackfix.resolve.torch_family import TorchWheels
 from stackfix.sources.errors import NoSuchProject
+
+if TYPE_CHECKING:
+    from stackfix.resolve.solve import Solver
 
 
 def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     request: StackRequest, matrix: Matrix, index: Index, releases: Releases, *,
-    command: Callable[[StackRequest], str], books: Books | None = None, solver: Solver = solve,
+    command: Callable[[StackRequest], str], books: Books | None = None, solver: Solver | None = None,
     wheels: bool = True, torch_wheels: TorchWheels | None = None,
 ) -> Lock:
     """The lock. Raises NoConsistentStack with minimal causes, BadInput, and what the sources raise.
@@ -39,6 +40,12 @@ def decide(  # noqa: PLR0913 - the sources, and what the caller chooses of them
     if wheels:
         Prefetch(evidence, question).start()
         check_projects(evidence, question)
+    # the index answers while the rest is imported
+    from stackfix.resolve.assemble import assemble
+    from stackfix.resolve.notes import notes_of
+    from stackfix.resolve.solve import Failure, solve, with_hashes
+
+    solver = solver or solve
     while True:
         outcome = solver(evidence, flash, question)
         if isinstance(outcome, Failure) and question.nightly is not None and not evidence.every_cuda:

@@ -10,7 +10,6 @@ import hashlib
 import time
 from collections import deque
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stackfix.quick import filled, names_of
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 256 * 1024
 _LARGEST = 16 * 1024 * 1024         # of an answer; the sender leaves those that are larger
+_TURNS = 8                          # that connections have before a page: what is large comes in many parts
 _UNREAD = 32 * 1024 * 1024
 _JSON = ("application/vnd.pypi.simple.v1+json", "application/json")
 
@@ -55,7 +55,7 @@ class Asking:
         self._messages = Messages()
         self._over = False
         self._short: deque[Callable[[], None]] = deque()
-        self._pages: list[tuple[int, Callable[[], None]]] = []     # with their sizes: small ones are soon done
+        self._pages: deque[Callable[[], None]] = deque()
         self._keeps: deque[tuple[int, Callable[[], None]]] = deque()
         self._to_keep = 0           # bytes
         self._unread = 0            # bytes of large answers that the other process has not looked at
@@ -65,15 +65,15 @@ class Asking:
         """Asks for what it is told, and tells what was answered."""
         self._sender.attend(self._link.fileno(), self._hear)
         while not self._over:
-            self._sender.turn_to_all(0 if self._can_go_on() else 500)
+            more = self._sender.turn_to_all(0 if self._can_go_on() else 500)
+            for _ in range(_TURNS):
+                more = more and self._sender.turn_to_all(0)
             while self._short and self._unread < _UNREAD:
                 self._short.popleft()()
             if self._to_keep > _UNREAD or not self._pages:
                 self._keep_one()
             elif self._unread < _UNREAD:
-                smallest = min(self._pages, key=itemgetter(0))
-                self._pages.remove(smallest)
-                smallest[1]()
+                self._pages.popleft()()
         while self._keeps:
             self._keep_one()
         self._say(0, "kept", self._cache.problem)
@@ -111,11 +111,8 @@ class Asking:
         ahead = self._transport.prepared(url, headers)
         if ahead is None:
             return False
-        now = partial(tell, ahead)
-        if page:
-            ahead.then = lambda _: self._pages.append((ahead.size, now))
-        else:
-            ahead.then = lambda _: self._short.append(now)
+        turn = self._pages if page else self._short
+        ahead.then = lambda _: turn.append(partial(tell, ahead))
         self._sender.send(ahead)
         return True
 

@@ -14,7 +14,6 @@ content holds a credential.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import threading
@@ -179,6 +178,8 @@ class Cache:
         digest, _, rest = raw.partition(b"\n")
         line, _, content = rest.partition(b"\n")
         if hashlib.sha256(rest).hexdigest().encode() == digest:
+            import json
+
             try:
                 about = json.loads(line)
             except ValueError:
@@ -210,6 +211,8 @@ class Cache:
             return
         if kind in _LISTED:
             self._names(kind).add(key)
+        import json  # an answer that is kept is given without it
+
         line = json.dumps(about, sort_keys=True).encode() + b"\n"
         if _LOGIN.search(line):
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from base64 import b64encode
+from binascii import b2a_base64
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -188,7 +188,7 @@ def proxy_headers(proxy: Address) -> dict[str, str]:
 
 def basic(user: str, password: str) -> str:
     """Value of an Authorization header (RFC 7617)."""
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return "Basic " + b2a_base64(f"{user}:{password}".encode(), newline=False).decode("ascii")
 
 
 def parse_proxy(url: str) -> Address:

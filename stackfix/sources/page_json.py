@@ -24,6 +24,7 @@ _MAX_NESTED = 16                    # objects inside an entry that may stand bef
 MOST_FILES = 100_000                # of one page; the largest known list some 20,000
 # What is decoded takes up to twenty times its text: only so much of it is, however large a page may be.
 _ENTRY, _LARGE_ENTRY = 16 * 1024, 1024 * 1024
+_MANY = 4 * 1024 * 1024             # letters that may hold more files than that, as short as an entry can be
 _FRAME, _UNUSUAL = 4 * 1024 * 1024, 8 * 1024 * 1024
 _PATIENCE = 16                      # times the length of a text that is searched before all names in it are noted
 # of a wheel "project-version-", of any other file the whole name and the quote behind it
@@ -187,12 +188,14 @@ def find_entries(text: str, packed: bytes | None = None) -> tuple[Entry, Found] 
     first, opening = _FIRST.search(text), _FILES.search(text)
     if first is None or opening is None:
         return None
-    count = text.count(_KEY)
-    if count > MOST_FILES:
+    if len(text) > _MANY and text.count(_KEY) > MOST_FILES:
         raise TooMuch(f"lists more than {MOST_FILES} files")
     mark = f'{_KEY}{first[1]}"'  # a search with a literal prefix runs five times as fast; other spellings are unusual
-    starts: list[str] = re.compile(re.escape(mark) + _START).findall(text, opening.end())
-    if not starts or count != len(starts):
+    found: list[str] = re.compile(f"{_KEY}(?:{re.escape(mark.removeprefix(_KEY))}{_START})?").findall(text)
+    if len(found) > MOST_FILES:
+        raise TooMuch(f"lists more than {MOST_FILES} files")
+    counts = dict(Counter(found))
+    if "" in counts or first.start() < opening.end():
         return None
     last = text.rindex(mark)
     _, begin, _ = entry_at(text, first.start(), name_at(text, mark, first.start()))
@@ -205,4 +208,4 @@ def find_entries(text: str, packed: bytes | None = None) -> tuple[Entry, Found] 
         return None                     # a file inside a file: decoding all of it tells
     if begin != opening.end() or not isinstance(page, dict) or page.get("files") != []:
         return None
-    return page, Found(PageText(text, packed), mark, dict(Counter(starts)))
+    return page, Found(PageText(text, packed), mark, counts)

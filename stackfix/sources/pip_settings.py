@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from stackfix.errors import BadInput
 from stackfix.quick import dataclass
 from stackfix.sources.address import shown
 from stackfix.sources.records import UploadLimit
-from stackfix.sources.uv_time import parse_limit
 from stackfix.sources.uv_values import number_within
 
 if TYPE_CHECKING:
@@ -123,7 +121,11 @@ def _ignored(settings: Mapping[str, Named]) -> list[str]:
 def _limits(settings: Mapping[str, Named]) -> Iterator[UploadLimit]:
     if "uploaded-prior-to" in settings:
         origin, text = settings["uploaded-prior-to"]
-        yield parse_limit(text, f"{origin}, uploaded-prior-to", datetime.now(timezone.utc), whole_day=False)
+        import time
+
+        from stackfix.sources.uv_time import parse_limit
+
+        yield parse_limit(text, f"{origin}, uploaded-prior-to", time.time(), whole_day=False)
 
 
 def _text(named: Named | None) -> str | None:

@@ -118,11 +118,15 @@ class Sender:
         for end in (self._wake_in, self._wake_out):
             end.close()
 
-    def turn_to_all(self, patience: int = 500) -> None:
-        """Sends what can be sent, waits until something comes (so many ms at most), and sees to all that came."""
+    def turn_to_all(self, patience: int = 500) -> bool:
+        """Sends what can be sent, waits until something comes (so many ms at most), and sees to all that came.
+
+        Whether there was something: then there may be more by now.
+        """
         more = self._begin()
         wake = self._wake_in.fileno()
-        for fd, _ in self._poll.poll(0 if more else patience):
+        came = self._poll.poll(0 if more else patience)
+        for fd, _ in came:
             if fd == wake:
                 with suppress(OSError):
                     self._wake_in.recv(4096)
@@ -132,6 +136,7 @@ class Sender:
             elif fd in self._others:
                 self._others[fd]()
         self._give_late_ones_up()
+        return more or bool(came)
 
     def _drop_all(self) -> None:
         """Whatever was not sent, or not answered, is asked for by the thread that wants it."""

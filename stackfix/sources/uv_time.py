@@ -20,16 +20,18 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CALENDAR = re.compile(r"month|year|P[^T]*\d[YM]", re.IGNORECASE)
 
 
-def parse_limit(text: str, origin: str, now: datetime, *, whole_day: bool) -> UploadLimit:
+def parse_limit(text: str, origin: str, now: float, *, whole_day: bool) -> UploadLimit:
     """The limit that a setting states. Raises BadInput.
 
-    A date stands for its end (`whole_day`, uv) or its beginning (pip), in UTC: a lock says the same everywhere.
+    `now`: seconds since the epoch. A date stands for its end (`whole_day`, uv) or its beginning (pip), in UTC: a lock
+    says the same everywhere.
     """
     written = text.strip()
     try:
         span = _span(written)
         if span is not None:
-            return UploadLimit(moment=_text(now - span), origin=origin, written=written, relative=True)
+            moment = datetime.fromtimestamp(now, timezone.utc) - span
+            return UploadLimit(moment=_text(moment), origin=origin, written=written, relative=True)
         moment = _moment(written)
         if _DATE.fullmatch(written) and whole_day:
             moment += timedelta(days=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from stackfix.errors import BadInput
@@ -14,7 +14,6 @@ from stackfix.sources.address import shown, without_credentials
 from stackfix.sources.records import AskedBySettings, IndexPin, IndexPolicy, UploadLimit
 from stackfix.sources.uv_entries import UvIndex
 from stackfix.sources.uv_project import Level
-from stackfix.sources.uv_time import no_limit, parse_limit
 
 _YES = ("1", "true", "yes", "on", "y", "t")
 _LOCAL = ("find-links", "no-index", "allow-insecure-host")
@@ -59,7 +58,7 @@ def policies_of(entries: Sequence[UvIndex]) -> Iterator[IndexPolicy]:
 def limits_of(environ: Mapping[str, str], levels: Sequence[Level], tables: Sequence[Level],
               entries: Sequence[UvIndex]) -> Iterator[UploadLimit]:
     """Limits of projects, then of indexes, then the general one: uv's order."""
-    now = datetime.now(timezone.utc)
+    now = time.time()
     for level in levels:
         table = level.table.get("exclude-newer-package")
         if table is not None and not isinstance(table, dict):
@@ -71,17 +70,20 @@ def limits_of(environ: Mapping[str, str], levels: Sequence[Level], tables: Seque
         if entry.exclude_newer is not None:
             yield replace(_limit(entry.exclude_newer, f"{entry.origin}, exclude-newer", now), index=_base(entry.url))
     if environ.get("UV_EXCLUDE_NEWER"):
+        from stackfix.sources.uv_time import parse_limit
+
         yield parse_limit(environ["UV_EXCLUDE_NEWER"], "UV_EXCLUDE_NEWER", now, whole_day=True)
     for level in tables:
         if (value := level.table.get("exclude-newer")) is not None:
             yield _limit(value, f"{level.origin}, exclude-newer", now)
 
 
-def _limit(value: object, origin: str, now: datetime) -> UploadLimit:
+def _limit(value: object, origin: str, now: float) -> UploadLimit:
+    from stackfix.sources.uv_time import no_limit, parse_limit  # few settings have one: it imports datetime
+
     if value is False:
         return no_limit(origin)
-    if isinstance(value, datetime):         # TOML has dates of its own
-        return parse_limit(value.isoformat(), origin, now, whole_day=True)
+    # TOML has dates of its own
     text = value if isinstance(value, str) else getattr(value, "isoformat", lambda: "")()
     if not text:
         raise BadInput(origin, "is no text", 'write it as "2026-01-31" or "7 days"')
