@@ -60,7 +60,7 @@ class Row:
     unchanged: dict[str, float]     # the same request again, its lock beside it
     requests: dict[str, int]
     packages: dict[str, int]
-    memory: dict[str, float]        # MB, of the cold runs
+    memory: dict[str, float]        # MB, most of what all processes of a cold run held together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class Run:
     """One whole command."""
 
     seconds: float
-    megabytes: float                # its largest resident set
     packages: int
+    megabytes: float = 0.0          # the most that all its processes held together, where that was looked at
 
 
 def clean_environment(cache: Path) -> dict[str, str]:
@@ -95,23 +95,52 @@ def command(tool: str, name: str, url: str, folder: Path) -> list[str]:
             "--quiet", "--index-url", url, "-o", str(folder)]
 
 
-def timed(tool: str, name: str, url: str, place: Path, lock: str = "lock") -> Run:
-    """One whole command, with the cache of this place, into a folder below it."""
+def timed(tool: str, name: str, url: str, place: Path, lock: str = "lock", *, watched: bool = False) -> Run:
+    """One whole command, with the cache of this place, into a folder below it.
+
+    `watched`: its memory is looked at every few milliseconds, which takes time of its own.
+    """
     folder = place / lock
     folder.mkdir(parents=True, exist_ok=True)
     words = command(tool, name, url, folder)
     with (place / "said").open("wb") as said:
         began = time.perf_counter()
         process = subprocess.Popen(words, env=clean_environment(place), cwd=place, stdout=said, stderr=said)
-        _, status, used = os.wait4(process.pid, 0)
+        most = watch(process) if watched else 0.0
+        process.wait()
         seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         message = (place / "said").read_text("utf-8", "replace").strip()[-600:]
         raise BenchError(f"{tool} on set {name}: exit {process.returncode}: {message}")
     lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     packages = sum(not line.startswith((" ", "#")) and "==" in line for line in lines)
-    return Run(seconds=seconds, megabytes=used.ru_maxrss / 1024, packages=packages)
+    return Run(seconds=seconds, megabytes=most, packages=packages)
+
+
+def watch(process: subprocess.Popen[bytes]) -> float:
+    """The most MB that a process and those below it hold together until it ends; what they share counts once."""
+    most = 0.0
+    while process.poll() is None:
+        most = max(most, sum(map(held_by, processes_from(process.pid))))
+        time.sleep(0.005)
+    return most
+
+
+def processes_from(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
+            yield from processes_from(int(child))
+
+
+def held_by(pid: int) -> float:
+    """MB of a process: its own, and its part of what it shares; 0 once it has ended."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
 @contextlib.contextmanager
@@ -143,7 +172,7 @@ def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
     """Both tools, alternating: cold in new places, then with the cache of one into new folders and over their own lock.
 
     The first round is not counted: it fills the recording, and the second run of a request is the first that finds a
-    lock.
+    lock. Nor is the one in which memory is looked at.
     """
     cold: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
     repeat: dict[str, list[Run]] = {tool: [] for tool in TOOLS}
@@ -153,6 +182,8 @@ def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
         for tool in TOOLS:
             timed(tool, name, url, Path(scratch) / "first" / tool)
         recorded = counts(url)["asked_live"]
+        watched = {tool: timed(tool, name, url, Path(scratch) / "watched" / tool, watched=True).megabytes
+                   for tool in TOOLS}
         for run in range(runs):
             for tool in TOOLS:
                 before = counts(url)["requests"]
@@ -172,7 +203,7 @@ def measure(name: str, setting: Setting, store: Path, runs: int) -> Row:
         cold=medians({tool: [run.seconds for run in of] for tool, of in cold.items()}),
         repeat=medians({tool: [run.seconds for run in of] for tool, of in repeat.items()}),
         unchanged=medians({tool: [run.seconds for run in of] for tool, of in unchanged.items()}),
-        memory=medians({tool: [run.megabytes for run in of] for tool, of in cold.items()}),
+        memory=watched,
         packages={tool: of[-1].packages for tool, of in cold.items()})
 
 
@@ -194,7 +225,7 @@ def render(row: Row) -> str:
 HEADER = (f"{'set':3}  {'metadata':13}  {'headers':7}  {'ms':>5}  {'cold uv':>7}  {'ours':>8}  ratio  "
           f"{'repeat':>7}  {'ours':>8}  ratio  {'unch.':>7}  {'ours':>8}  ratio  requests   packages   MB\n"
           "(repeat: the same request in a new folder; unch.: again over its own lock; requests, packages and peak "
-          "memory: uv/ours, of a cold run)")
+          "memory of all processes: uv/ours, of a cold run)")
 
 
 def marks_of(row: Row) -> Iterator[tuple[str, float, float]]:

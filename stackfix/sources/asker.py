@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stackfix.sources.page_text import HeldText
     from stackfix.sources.records import IndexSettings
 
-ARENA = 32 * 1024 * 1024            # bytes of pages' texts; of what is beyond, the packed page is sent
+ARENA = 64 * 1024 * 1024            # bytes of pages' texts; of what is beyond, the packed page is sent
 LARGE = 4 * 1024                    # bytes of an answer: those that are as large are counted until they are read
 _LENGTH = 8                         # bytes before each message, which hold its length
 _CHUNK = 256 * 1024

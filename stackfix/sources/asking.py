@@ -41,6 +41,7 @@ _CHUNK = 256 * 1024
 _LARGEST = 16 * 1024 * 1024         # of an answer; the sender leaves those that are larger
 _TURNS = 8                          # that connections have before a page: what is large comes in many parts
 _UNREAD = 32 * 1024 * 1024
+_TO_KEEP = 4 * 1024 * 1024          # bytes of pages that wait to be written
 _JSON = ("application/vnd.pypi.simple.v1+json", "application/json")
 
 
@@ -70,7 +71,7 @@ class Asking:
                 more = more and self._sender.turn_to_all(0)
             while self._short and self._unread < _UNREAD:
                 self._short.popleft()()
-            if self._to_keep > _UNREAD or not self._pages:
+            if self._to_keep > _TO_KEEP or not self._pages:
                 self._keep_one()
             elif self._unread < _UNREAD:
                 self._pages.popleft()()
