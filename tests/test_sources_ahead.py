@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from stackfix.sources.answers import LIMITS, Limits
 from stackfix.sources.errors import Closed, IndexUnreachable, RequestFailed
-from stackfix.sources.transport import LIMITS, Limits, Transport
+from stackfix.sources.transport import Transport
 from tests.sources_servers import RawServer, make_certificate, ok, path_of, settings_for, status
 
 Connect = Callable[..., Transport]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from stackfix.errors import StackfixError
+from stackfix.sources.answers import LIMITS
 from stackfix.sources.cache import Cache
 from stackfix.sources.errors import (
     BadMetadata,
@@ -28,7 +29,7 @@ from stackfix.sources.errors import (
 )
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.records import CoreMetadata
-from stackfix.sources.transport import LIMITS, Transport
+from stackfix.sources.transport import Transport
 from stackfix.sources.wheel_ways import TAIL
 from stackfix.sources.workers import Task
 from tests.replay.wheels import make_wheel, zip_bytes

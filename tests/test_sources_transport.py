@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from stackfix.errors import BadInput, StackfixError
+from stackfix.sources.answers import LIMITS, Limits, retry_after
 from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
 from stackfix.sources.records import IndexSettings
-from stackfix.sources.transport import LIMITS, Limits, Transport, retry_after
+from stackfix.sources.transport import Transport
 from tests.sources_servers import (
     RawServer,
     header_of,

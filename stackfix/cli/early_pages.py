@@ -16,11 +16,12 @@ from stackfix.cli.early import Answer
 from stackfix.errors import StackfixError, Unreachable
 from stackfix.quick import dataclass
 from stackfix.sources.address import base_of, without_credentials
+from stackfix.sources.answers import LIMITS, Response
 from stackfix.sources.cache import Cache, KeptPage, usable_until
 from stackfix.sources.records import IndexSettings
 from stackfix.sources.sender import CAN_WAIT
 from stackfix.sources.settings import read_settings
-from stackfix.sources.transport import LIMITS, Response, Transport
+from stackfix.sources.transport import Transport
 from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
 from stackfix.sources.workers import Task, Workers
 

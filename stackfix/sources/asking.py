@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stackfix.quick import filled, names_of
 from stackfix.sources.address import without_credentials
 from stackfix.sources.ahead import DRY, ENDED, Ahead, Unsettled
+from stackfix.sources.answers import LIMITS, Response
 from stackfix.sources.asker import LARGE, Messages, framed
 from stackfix.sources.asking_wheels import metadata_beside, metadata_inside, part_before
 from stackfix.sources.cache import Cache, holds_secret
@@ -24,7 +25,7 @@ from stackfix.sources.page import parse_page
 from stackfix.sources.page_json import Found
 from stackfix.sources.page_text import HELD
 from stackfix.sources.records import CoreMetadata, IndexFile
-from stackfix.sources.transport import LIMITS, Response, Transport
+from stackfix.sources.transport import Transport
 from stackfix.sources.wire import OK, PARTIAL, OverLimit, WireFault, body_pieces, unpacked
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from stackfix.sources.answers import LIMITS, Response
 from stackfix.sources.core_metadata import read_fields, record_of
 from stackfix.sources.errors import BadMetadata
 from stackfix.sources.records import CoreMetadata, IndexFile
-from stackfix.sources.transport import LIMITS, Response
 from stackfix.sources.wheel_end import metadata_at_end
 from stackfix.sources.wheel_inside import part_before_end, range_of
 from stackfix.sources.wire import OK, PARTIAL, unpacked

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from stackfix.sources.answers import Sink, refused
 from stackfix.sources.errors import HashMismatch
-from stackfix.sources.transport import Sink, Transport, refused
+from stackfix.sources.transport import Transport
 from stackfix.sources.wire import OK
 
 LARGEST = 8 << 30               # bytes of one wheel

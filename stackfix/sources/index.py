@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from stackfix.sources.address import base_of, shown, without_credentials
+from stackfix.sources.answers import LIMITS, Limits, Response, refused
 from stackfix.sources.cache import Cache, KeptPage, etag_of, holds_secret, usable_until
 from stackfix.sources.errors import (
     Closed,
@@ -28,7 +29,7 @@ from stackfix.sources.errors import (
 from stackfix.sources.metadata import MetadataSource
 from stackfix.sources.page import ACCEPT, Page, normalise, parse_page
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
-from stackfix.sources.transport import LIMITS, Limits, Response, Transport, refused
+from stackfix.sources.transport import Transport
 from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, unpacked
 from stackfix.sources.workers import Task, Workers
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stackfix.quick import names_of
 from stackfix.sources.address import parse_address
+from stackfix.sources.answers import Limits
 from stackfix.sources.cache import Cache
 from stackfix.sources.core_metadata import needs_build, parse_metadata, read_fields, record_of, same_version
 from stackfix.sources.errors import (
@@ -33,7 +34,7 @@ from stackfix.sources.errors import (
     SdistNeedsBuild,
 )
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
-from stackfix.sources.transport import Limits, Transport
+from stackfix.sources.transport import Transport
 from stackfix.sources.wheel_inside import Inside, require_ok
 from stackfix.sources.wheel_ways import Ways
 from stackfix.sources.wire import NOT_THERE, OK

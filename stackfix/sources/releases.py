@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 from stackfix.errors import BadInput, Unreachable
 from stackfix.matrix.records import Sources
 from stackfix.sources.address import base_of, parse_address, resolve_link, shown, without_credentials
+from stackfix.sources.answers import Limits, Response, Sink, refused
 from stackfix.sources.cache import Cache, etag_of, usable_until
 from stackfix.sources.errors import BadPage, BadRelease, NoIndexPage, NotAllowedOffline, RateLimited
 from stackfix.sources.page import parse_page
 from stackfix.sources.records import Answered, IndexSettings, ReleaseAsset
-from stackfix.sources.transport import Limits, Response, Sink, Transport, refused
+from stackfix.sources.transport import Transport
 from stackfix.sources.wire import FORBIDDEN, NOT_THERE, OK
 from stackfix.sources.workers import Task, Workers
 

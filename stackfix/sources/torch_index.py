@@ -17,13 +17,13 @@ from stackfix.matrix.records import TorchIndexWheel
 from stackfix.nightly import FOLDER, is_nightly_path
 from stackfix.quick import replace
 from stackfix.sources.address import parse_address, shown, without_credentials
+from stackfix.sources.answers import Limits
 from stackfix.sources.connect import hosts_of
 from stackfix.sources.errors import IndexUnreachable, NoSuchProject, NotAllowedOffline, RateLimited, RequestFailed
 from stackfix.sources.index import PackageIndex
 from stackfix.sources.records import Answered, CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.torch_index_page import CPU, LivePage, RowPage, TorchPage, known_rows
 from stackfix.sources.torch_nightly import NightlyPage, only_there
-from stackfix.sources.transport import Limits
 
 T = TypeVar("T")
 QUICK = Limits(total=60.0, connect=4.0, retry_wait=3.0, dial_tries=1)

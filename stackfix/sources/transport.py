@@ -13,99 +13,50 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
 
 from stackfix import __version__
 from stackfix.errors import StackfixError
-from stackfix.quick import dataclass
 from stackfix.sources.address import Address, parse_address, shown, without_credentials
 from stackfix.sources.ahead import Ahead, Awaited
+from stackfix.sources.answers import (
+    LIMITS,
+    Failed,
+    How,
+    Limits,
+    OpenSink,
+    Response,
+    backoff,
+    collected,
+    given_up,
+    hashed,
+    judged,
+    next_hop,
+    parsed_address,
+)
 from stackfix.sources.connect import CannotConnect, Dialer, is_loopback, leads_to_loopback, proxy_headers
 from stackfix.sources.credentials import Credentials
-from stackfix.sources.errors import Closed, IndexUnreachable, RateLimited, RequestFailed, TooLarge
+from stackfix.sources.errors import Closed, IndexUnreachable, RequestFailed, TooLarge
 from stackfix.sources.pool import Pool, PoolClosed
 from stackfix.sources.records import CoreMetadata, IndexFile, IndexSettings
 from stackfix.sources.sender import CAN_WAIT, Sender
 from stackfix.sources.wire import (
-    OK,
-    TOO_MANY,
     Head,
     OverLimit,
     Socket,
     Stream,
     WireFault,
     body_pieces,
-    bounded,
-    gunzipped,
     read_head,
     render_request,
 )
 
 if TYPE_CHECKING:
-    from stackfix.sources.asker import Asker, MadePage
+    from stackfix.sources.asker import Asker
 
 _REDIRECTS = (301, 302, 303, 307, 308)
-_AGAIN = (TOO_MANY, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
-_LARGE = 8 * 1024 * 1024            # of an answer; of what is larger one at a time is taken into memory
-_GZIP = ("gzip", "x-gzip")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long and how large. A request ends at `total` seconds whatever the server does, retries included."""
-
-    total: float = 120.0
-    connect: float = 10.0
-    retry_wait: float = 30.0        # seconds of waiting between tries, in all
-    page: int = 64 * 1024 * 1024
-    metadata: int = 16 * 1024 * 1024
-    projects: int = 3000            # pages of one run: each may ask for one more, for ever
-    pages: int = 512 * 1024 * 1024  # of all pages of one run, as they are held
-    dial_tries: int = 3             # a name that does not resolve, or a shut port, seldom changes within a minute
-    connections: int = 50           # per server, at once
-    tls_connections: int = 12       # the same, where each costs a handshake
-
-
-LIMITS = Limits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """A final answer. Its status may be any that is neither a redirect nor worth a retry."""
-
-    url: str                        # where it came from in the end, without credentials
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    packed: str | None = None       # sha256 of the body as it was sent; not of a range
-    page: MadePage | None = None    # in its body's place: what another process made of it
-
-
-Sink = Callable[[bytes], object]
-OpenSink = Callable[[], Sink]  # called once per try: a retry starts from nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
-    """How one hop is to be taken."""
-
-    limit: int
-    deadline: float
-    open_sink: OpenSink | None
-    unpack: bool
-    followed: bool                  # a redirect led here
-
-
-class _Failed(Exception):
-    """One try failed; another may not."""
-
-    def __init__(self, reason: str, *, wait: float | None = None, status: int | None = None, dialled: bool = True,
-                 hint: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.wait, self.status, self.dialled, self.hint = reason, wait, status, dialled, hint
 
 
 class Transport:
@@ -228,16 +179,16 @@ class Transport:
         if ahead is not None and (ahead.late or not ahead.is_done()):
             deadline = min(deadline, ahead.deadline)
         for hop in range(_MAX_REDIRECTS + 1):
-            address = _parsed(url)
+            address = parsed_address(url)
             anonymous = self.credentials.header_for(address) is None
-            how = _How(limit=limit, deadline=deadline, open_sink=open_sink, unpack=unpack and not keep_packed,
+            how = How(limit=limit, deadline=deadline, open_sink=open_sink, unpack=unpack and not keep_packed,
                        followed=hop > 0)
             answer = self._persist(url, address, wanted, how)
             if answer.status in (401, 403) and anonymous and self.credentials.found_after_refusal(address):
                 answer = self._persist(url, address, wanted, how)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
-            following = _next_hop(url, answer.headers["location"])
+            following = next_hop(url, answer.headers["location"])
             if self._is_ourselves(following) and not self._is_ourselves(url):
                 raise RequestFailed(url, f"it redirects to this machine ({shown(following)})")
             url = following
@@ -251,26 +202,26 @@ class Transport:
         if self.asker is not None:
             self.asker.close()
 
-    def _persist(self, url: str, address: Address, headers: dict[str, str], how: _How) -> Response:
+    def _persist(self, url: str, address: Address, headers: dict[str, str], how: How) -> Response:
         """One hop, tried until it gives an answer or trying is over."""
         waited, tries = 0.0, 0
         while True:
             try:
                 return self._try(url, address, headers, how)
-            except _Failed as fault:
+            except Failed as fault:
                 failed = fault
             except OverLimit as over:
                 size = "more" if over.size is None else f"{over.size} bytes"
                 raise TooLarge(url, f"its answer has {size}, and at most {how.limit} are accepted here") from None
             tries += 1
-            pause = _backoff(tries) if failed.wait is None else failed.wait
+            pause = backoff(tries) if failed.wait is None else failed.wait
             over_now = tries > self._retries or (not failed.dialled and tries >= self._limits.dial_tries)
             if over_now or waited + pause > self._limits.retry_wait or time.monotonic() + pause >= how.deadline:
-                raise _given_up(url, failed, tries)
+                raise given_up(url, failed, tries)
             waited += pause
             time.sleep(pause)
 
-    def _try(self, url: str, address: Address, headers: dict[str, str], how: _How) -> Response:
+    def _try(self, url: str, address: Address, headers: dict[str, str], how: How) -> Response:
         proxy = self._dialer.proxy_for(address)
         while True:
             # what was made of an answer is of use where it was asked for, and nowhere that leads there
@@ -291,8 +242,8 @@ class Transport:
                 head = _head_of(ahead, stream) if ahead is not None else read_head(stream)
                 digest = hashlib.sha256() if "Range" not in headers else None
                 pieces = body_pieces(head, how.limit)
-                pieces = pieces if digest is None else _hashed(pieces, digest.update)
-                body = _collect(pieces, head, how.limit, how.open_sink, self._large, packed=how.unpack)
+                pieces = pieces if digest is None else hashed(pieces, digest.update)
+                body = collected(pieces, head, how.limit, how.open_sink, self._large, packed=how.unpack)
                 whole = not head.will_close and stream.drained()
             except WireFault as fault:
                 if self._pool.closed:
@@ -301,15 +252,15 @@ class Transport:
                     continue  # the server had closed a kept connection: RFC 9112, section 9.3.1
                 if fault.slow and time.monotonic() >= how.deadline:
                     raise IndexUnreachable(url, fault.reason) from None
-                raise _Failed(fault.reason) from None
+                raise Failed(fault.reason) from None
             finally:
                 if sock is not None:
                     self._pool.give_back(sock, address, proxy, whole=whole)
-            return _judged(url, head, body, None if digest is None else digest.hexdigest())
+            return judged(url, head, body, None if digest is None else digest.hexdigest())
 
     def _is_ourselves(self, url: str) -> bool:
         """Whether an address is of this machine; what a name behind a proxy means is the proxy's to know."""
-        address = _parsed(url)
+        address = parsed_address(url)
         proxied = self._dialer.proxy_for(address) is not None
         return is_loopback(address.host) if proxied else leads_to_loopback(address.host)
 
@@ -354,7 +305,7 @@ class Transport:
         except CannotConnect as fault:
             if fault.final:
                 raise IndexUnreachable(url, fault.reason, hint=fault.hint) from None
-            raise _Failed(fault.reason, dialled=False, hint=fault.hint) from None
+            raise Failed(fault.reason, dialled=False, hint=fault.hint) from None
 
 
 def _wanted(headers: dict[str, str] | None, *, packed: bool) -> dict[str, str]:
@@ -370,107 +321,3 @@ def _head_of(ahead: Awaited, stream: Stream) -> Head:
     if ahead.fault is not None:
         raise ahead.fault
     return read_head(stream) if ahead.head is None else ahead.head
-
-
-def _collect(pieces: Iterator[bytes], head: Head, limit: int, open_sink: OpenSink | None, turn: threading.Lock, *,
-             packed: bool) -> bytes:
-    """The body, unpacked when it was packed for the way; only what we asked for is undone."""
-    pieces = bounded(pieces, limit)
-    coding = _coding(head)
-    if coding in _GZIP and packed:
-        pieces = gunzipped(pieces, limit)
-    elif coding not in ("", "identity") and packed:
-        raise WireFault(f"the answer has the content coding {coding[:40]!r}")
-    if open_sink is None or head.status != OK:
-        return _joined(pieces, turn)
-    sink = open_sink()
-    for piece in pieces:
-        sink(piece)
-    return b""
-
-
-def _joined(pieces: Iterator[bytes], turn: threading.Lock) -> bytes:
-    """All pieces; fifty servers that each send as much as they may do not fill the memory together."""
-    taken: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        taken.append(piece)
-        size += len(piece)
-        if size > _LARGE:
-            with turn:
-                taken.extend(pieces)
-    return b"".join(taken)
-
-
-def _coding(head: Head) -> str:
-    return head.headers.get("content-encoding", "").strip().lower()
-
-
-def _hashed(pieces: Iterator[bytes], update: Sink) -> Iterator[bytes]:
-    for piece in pieces:
-        update(piece)
-        yield piece
-
-
-def _judged(url: str, head: Head, body: bytes, packed: str | None) -> Response:
-    if head.status in _AGAIN:
-        raise _Failed(f"it answered {head.status}", wait=retry_after(head.headers.get("retry-after")),
-                      status=head.status)
-    return Response(url=without_credentials(url), status=head.status, headers=head.headers, body=body, packed=packed)
-
-
-def _backoff(tries: int) -> float:
-    """Seconds before the next try, spread so that many clients do not come back together."""
-    import random
-
-    return min(8.0, 0.2 * 2.0 ** tries) * random.uniform(0.6, 1.0)  # noqa: S311
-
-
-def _given_up(url: str, failed: _Failed, tries: int) -> RequestFailed:
-    times = f", {tries} times" if tries > 1 else ""
-    asked = f" and asks to wait {failed.wait:g} s" if failed.wait else ""
-    if failed.status == TOO_MANY:
-        return RateLimited(url, f"{failed.reason} (too many requests){times}{asked}", hint="try again later",
-                           status=TOO_MANY)
-    if failed.status is not None:
-        return IndexUnreachable(url, f"{failed.reason}{times}{asked}", hint="try again later", status=failed.status)
-    return IndexUnreachable(url, f"{failed.reason}{times}",
-                            hint=failed.hint or "check the address, the network and the proxy settings")
-
-
-def refused(answer: Response, url: str) -> RequestFailed:
-    """The error for an answer that is final and is not what was asked for."""
-    hint = "check the credentials for this server (in its address, or netrc)" if answer.status in (401, 403) else None
-    return RequestFailed(url, f"it answered {answer.status}", status=answer.status, hint=hint)
-
-
-def retry_after(text: str | None) -> float | None:
-    """Seconds to wait as a Retry-After header says (RFC 9110, section 10.2.3), None where it says nothing usable."""
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _next_hop(url: str, location: str) -> str:
-    try:
-        following = without_credentials(urljoin(url, location))
-        address = parse_address(following)
-    except ValueError:
-        raise RequestFailed(url, "it redirects to something that is no http(s) address") from None
-    if address.scheme == "http" and url.startswith("https:"):
-        raise RequestFailed(url, f"it redirects from https to http ({shown(following)})")
-    return following
-
-
-def _parsed(url: str) -> Address:
-    try:
-        return parse_address(url)
-    except ValueError as fault:
-        raise RequestFailed(url, str(fault)) from None

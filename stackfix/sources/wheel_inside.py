@@ -14,10 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stackfix.errors import StackfixError
+from stackfix.sources.answers import Limits, Response, refused
 from stackfix.sources.core_metadata import parse_metadata
 from stackfix.sources.errors import BadMetadata, TooLarge
 from stackfix.sources.records import CoreMetadata, IndexFile
-from stackfix.sources.transport import Limits, Response, Transport, refused
+from stackfix.sources.transport import Transport
 from stackfix.sources.wheel_end import first_needed, metadata_at_end
 from stackfix.sources.wheel_ways import TAIL, WIDE, end_of_file
 from stackfix.sources.wire import OK, PARTIAL

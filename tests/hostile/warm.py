@@ -126,8 +126,8 @@ def hasten(times: float, sign: str) -> None:
 def narrow(limits: dict[str, int]) -> None:
     """Lets a lock read less in all: what has no end is given up in a test, too."""
     if limits:
+        from stackfix.sources.answers import LIMITS
         from stackfix.sources.index import PackageIndex
-        from stackfix.sources.transport import LIMITS
 
         defaults = PackageIndex.__init__.__kwdefaults__
         assert defaults is not None
