@@ -276,6 +276,19 @@ def test_large_answers_do_not_stop_each_other(tmp_path: Path) -> None:
     assert {tuple(of["versions"]) for of in found["found"].values()} == {("1",)}
 
 
+def test_both_processes_may_have_much_to_say_at_once(tmp_path: Path) -> None:
+    """More than their sockets take, in both directions: neither waits for the other to be heard."""
+    body = json.loads(ONE)
+    body["files"] = [{"filename": f"demo-1.{number}-py3-none-any.whl", "url": f"/{'x' * 9000}/{number}",
+                      "hashes": {"sha256": "0" * 64}} for number in range(100)]
+    large = ok(b"z" * 60_000, status="206 Partial Content", headers=("Content-Range: bytes 0-59999/60001",))
+    server = Server(changes={"/simple/demo/": ok(json.dumps(body).encode())})
+    with RawServer(lambda head: large if path_of(head).startswith("/xx") else server(head)) as running:
+        found = client(running.url, tmp_path, beside=True, names=("demo",), settings={"retries": 0})
+    assert len(found["found"]["demo"]["files"]) == 100
+    assert found["told"]["answer"] > 80
+
+
 def test_tls_and_a_login(tmp_path: Path) -> None:
     certificate, context = make_certificate(tmp_path)
     server = Server(advertised=True)

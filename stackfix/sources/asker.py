@@ -107,23 +107,21 @@ class Asker:
         _LEFT.append(self._pid)
 
     def _collect(self) -> None:
-        """Passes on what is told until the other process ends."""
+        """Passes on what is told until the other process ends; what is left then is asked for from here."""
         messages = Messages()
-        while True:
-            try:
-                data = self._link.recv(_CHUNK)
-            except OSError:
-                data = b""
-            for message in messages.of(data):
-                self._told(*message)
-            if not data:
-                break
-        with self._lock:
-            self._ended = True
-            left, self._awaited = self._awaited, {}
-        for awaited in left.values():
-            awaited.finish(whole=False)
-        self._link.close()
+        try:
+            while data := self._link.recv(_CHUNK):
+                for message in messages.of(data):
+                    self._told(*message)
+        except OSError:
+            pass
+        finally:
+            with self._lock:
+                self._ended = True
+                left, self._awaited = self._awaited, {}
+            self._link.close()
+            for awaited in left.values():
+                awaited.finish(whole=False)
 
     def _told(self, number: int, what: str, *rest: Any) -> None:
         if what == "kept":

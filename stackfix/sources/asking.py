@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ class Asking:
         self._sender = self._transport.own_sender()
         self._messages = Messages()
         self._over = False
+        self._out = bytearray()     # messages that are not sent yet
         self._short: deque[Callable[[], None]] = deque()
         self._pages: deque[Callable[[], None]] = deque()
         self._keeps: deque[tuple[int, Callable[[], None]]] = deque()
@@ -65,7 +67,8 @@ class Asking:
 
     def serve(self) -> None:
         """Asks for what it is told, and tells what was answered."""
-        self._sender.attend(self._link.fileno(), self._hear)
+        self._link.setblocking(False)  # noqa: FBT003
+        self._send()
         while not self._over:
             more = self._sender.turn_to_all(0 if self._can_go_on() else 500)
             for _ in range(_TURNS):
@@ -78,7 +81,8 @@ class Asking:
                 self._pages.popleft()()
         while self._keeps:
             self._keep_one()
-        self._say(0, "kept", self._cache.problem)
+        self._link.setblocking(True)  # noqa: FBT003
+        self._link.sendall(self._out + framed((0, "kept", self._cache.problem)))
         self._link.close()
 
     def _can_go_on(self) -> bool:
@@ -97,7 +101,11 @@ class Asking:
         self._keeps.append((size, keep))
 
     def _hear(self) -> None:
-        data = self._link.recv(_CHUNK)
+        self._send()
+        try:
+            data = self._link.recv(_CHUNK)
+        except BlockingIOError:
+            return
         self._over = not data
         for number, url, headers, page, wheel in self._messages.of(data):
             if not number:
@@ -211,4 +219,13 @@ class Asking:
         self._say(number, "answer", status, headers, reused, body)
 
     def _say(self, *message: object) -> None:
-        self._link.sendall(framed(message))
+        """Never waits: the other process may be waiting to be heard itself."""
+        self._out += framed(message)
+        self._send()
+
+    def _send(self) -> None:
+        with suppress(BlockingIOError):
+            while self._out:
+                sent = self._link.send(bytes(self._out[:_CHUNK]))
+                del self._out[:sent]
+        self._sender.attend(self._link.fileno(), self._hear, writing=bool(self._out))

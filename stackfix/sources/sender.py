@@ -51,10 +51,10 @@ class Sender:
         if threaded:
             threading.Thread(target=self._run, name="stackfix-ahead", daemon=True).start()
 
-    def attend(self, fd: int, call: Callable[[], object]) -> None:
-        """Has this called, too, when there is something to read from `fd`."""
+    def attend(self, fd: int, call: Callable[[], object], *, writing: bool = False) -> None:
+        """Has this called, too, when there is something to read from `fd`, or (`writing`) when it takes something."""
         self._others[fd] = call
-        self._poll.register(fd, select.POLLIN)
+        self._poll.register(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
 
     def send(self, ahead: Ahead) -> None:
         """Have it sent when a connection is free."""
