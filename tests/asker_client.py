@@ -48,6 +48,10 @@ def main() -> None:
             sys.stdout.write(f"{0 if asker is None else asker._pid}\n")     # noqa: SLF001
             sys.stdout.flush()
             time.sleep(60)
+        if asked.get("at_once"):
+            pages = [index.page(name) for name in asked["names"]]
+            index.prefetch_metadata(tuple(file for page in pages for version in page.version_strings()
+                                          for file in page.files(version)))
         found = {name: about(index, name) for name in asked["names"]}
         answers = sorted(((one.url, one.status, one.packed, one.kind, one.final) for one in index.answers()), key=str)
     reap()

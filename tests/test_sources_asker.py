@@ -289,6 +289,22 @@ def test_both_processes_may_have_much_to_say_at_once(tmp_path: Path) -> None:
     assert found["told"]["answer"] > 80
 
 
+def test_one_address_for_many_files_is_asked_for_by_each(tmp_path: Path) -> None:
+    """What is large and answers nobody is given back: more than may wait does not stop what comes behind it."""
+    names = tuple(f"one{number}" for number in range(10))
+    about = {name: {"filename": f"{name}-1.0-py3-none-any.whl", "url": "/files/same.whl", "core-metadata": True,
+                    "hashes": {"sha256": "0" * 64}} for name in names}
+    pages = {f"/simple/{name}/": ok(json.dumps({
+        "meta": {"api-version": "1.1"}, "name": name, "files": [entry]}).encode()) for name, entry in about.items()}
+    junk = ok(b"x" * (5 << 20), kind="text/plain")
+    server = Server(advertised=True, changes={**pages, "/files/same.whl.metadata": junk})
+    with RawServer(server) as running:
+        server.url = running.url
+        found = client(running.url, tmp_path, beside=True, names=(*names, "demo"), at_once=True)["found"]
+    assert all("states no metadata-version" in found[name]["files"][0][1] for name in names)
+    assert found["demo"]["files"][0][1]["requires_dist"] == ["other"]
+
+
 def test_tls_and_a_login(tmp_path: Path) -> None:
     certificate, context = make_certificate(tmp_path)
     server = Server(advertised=True)
@@ -378,7 +394,9 @@ def test_the_program_locks_the_same(words: tuple[str, ...], tmp_path: Path, monk
             first, _, rest = done.stderr.partition("\n")
             assert first == f"BESIDE {not alone}"
             said.append((done.stdout, rest, Path("requirements.txt").read_bytes(), kept(folder / ".cache" / "pages-v1"),
-                         kept(folder / ".cache" / "metadata-v1"), Counter(world.asked)))
+                         kept(folder / ".cache" / "metadata-v1"),
+                         Counter(path for path in world.asked if path.startswith("/simple/"))))
+            assert set(Counter(world.asked).values()) == {1}, "which wheels are asked for in two ways is chance"
             world.asked.clear()
         assert said[0] == said[1]
 

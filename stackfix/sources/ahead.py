@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LARGE = 8 * 1024 * 1024            # an answer that is larger is read by the thread that wants it
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LONGEST_HEAD = 65536
+_GRACE = 2.0                        # seconds beyond the deadline in which it is told as late by who asked
 # keep: the answer is whole, and its connection is free; whole: the answer is here, but its end has to be found; leave:
 # it goes with its connection to the thread that wants it
 Verdict = Literal["more", "keep", "whole", "leave"]
@@ -87,8 +88,9 @@ class Awaited:
         return self._done.is_set()
 
     def wait(self) -> None:
-        """Returns once there is something to go on with."""
-        self._done.wait()
+        """Returns once there is something to go on with, or it is too late."""
+        if not self._done.wait(max(0.0, self.deadline - time.monotonic()) + _GRACE):
+            self.late = True
 
 
 class Ahead(Awaited):

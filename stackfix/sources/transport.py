@@ -96,6 +96,8 @@ class Transport:
             return False
         wanted = _wanted(headers, packed=packed)
         key = _key(url, wanted)
+        if key in self._aheads:
+            return False                # it is on its way for another
         if self.asker is not None:
             self._aheads[key] = awaited = Awaited(then, time.monotonic() + self._limits.total)
             awaited.may_be_made = wheel is not None
