@@ -2,7 +2,7 @@
 
 A loopback server (another process) replays index answers that were recorded once from the live index. Both tools run as
 whole commands, alternating, with cold caches and then with warm ones. Printed: medians of the runs, and their ratio.
-Exit status: 0 the marks are met, 1 they are not, 2 uv is not here, 3 a tool or the recording failed.
+Exit status: 0 the marks are met, 1 they are not, 2 uv or httpx is not here, 3 a tool or the recording failed.
 
 The sets differ in what the tools choose: uv does not know the matrix, so package counts are printed beside the times.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -279,6 +280,10 @@ def main() -> int:
     if shutil.which("uv") is None:
         print("uv is not on PATH: the benchmark runs it beside stackfix; `pip install uv`, then run this again",
               file=sys.stderr)
+        return 2
+    if importlib.util.find_spec("httpx") is None:
+        print("httpx is not here: the replayed index asks the live one through it, once; "
+              "`pip install --require-hashes -r tests/requirements-dev.txt`, then run this again", file=sys.stderr)
         return 2
     with contextlib.ExitStack() as stack:
         store = options.recordings or Path(stack.enter_context(tempfile.TemporaryDirectory()))

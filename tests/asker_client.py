@@ -39,8 +39,9 @@ def main() -> None:
     asker_module.ARENA = asked.get("arena", asker_module.ARENA)
     settings = settings_for(asked["url"], **asked.get("settings", {}))
     asker = begin_asker(settings, Path(asked["cache"])) if asked["beside"] else None
-    if asked.get("kill") and asker is not None:
-        os.kill(asker._pid, 9)          # noqa: SLF001
+    asker_module._PATIENCE = asked.get("patience", asker_module._PATIENCE)      # noqa: SLF001
+    if asked.get("signal") and asker is not None:
+        os.kill(asker._pid, asked["signal"])        # noqa: SLF001
     with PackageIndex(settings, cache_dir=Path(asked["cache"]), offline=False) as index:
         index.ask_by(asker)
         index.prefetch_pages(tuple(asked["names"]))

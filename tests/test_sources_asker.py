@@ -6,12 +6,13 @@ import gzip
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -319,8 +320,27 @@ def test_tls_and_a_login(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_gone_is_done_without(tmp_path: Path) -> None:
-    found, _, _ = both(Server(), tmp_path, kill=True)
+    found, _, _ = both(Server(), tmp_path, signal=signal.SIGKILL)
     assert not found["told"]
+
+
+def test_one_that_does_not_move_is_ended(tmp_path: Path) -> None:
+    """Nothing was asked of it; the client waits for its end, which does not come by itself."""
+    found = client("http://127.0.0.1:9", tmp_path, beside=True, names=(), signal=signal.SIGSTOP, patience=0.2)
+    assert (found["beside"], found["told"]) == (True, {})
+
+
+def test_an_answer_that_pauses_is_asked_for_once(tmp_path: Path) -> None:
+    def pausing(_: str) -> Iterator[bytes]:
+        answer = ok(ONE)
+        yield answer[:-10]
+        time.sleep(1.5)
+        yield answer[-10:]
+
+    with RawServer(Server(changes={"/simple/demo/": pausing})) as running:
+        found = client(running.url, tmp_path, beside=True, names=("demo",))
+        assert [path_of(head) for head in running.heads].count("/simple/demo/") == 1
+    assert found["told"]["page"] == 1
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -26,5 +26,11 @@ def main() -> None:
     except KeyboardInterrupt:       # while importing, or while something else was being told
         sys.stderr.write("interrupted\n")
         status = 130
+    except MemoryError:
+        sys.stderr.write("error: not enough memory: give the process more (ulimit -v, the container's limit)\n")
+        status = 3
+    except OSError as fault:        # run() tells those that come later: no more files can be opened, say
+        sys.stderr.write(f"error: {fault.filename or 'the system'}: {fault.strerror or fault}\n")
+        status = 3
     gc.freeze()
     sys.exit(status)

@@ -172,12 +172,12 @@ def index_words(build: TorchBuild | None) -> str:
     return "index" if path is None else f"torch index ({path})"
 
 
-def page_words(evidence: Evidence, build: TorchBuild | None) -> str:
+def page_words(evidence: Evidence, build: TorchBuild | None, project: str = TORCH) -> str:
     """Where it was looked for."""
     path, wheels = torch_path(build) if build is not None else None, evidence.torch_wheels
     if path is None or wheels is None:
-        return "index page of torch"
-    return f"page of torch on the torch index ({path})" if wheels.away is None else (
+        return f"index page of {project}"
+    return f"page of {project} on the torch index ({path})" if wheels.away is None else (
         f"rows of the torch index ({path}) in the matrix: {wheels.away.what()}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stackfix.quick import replace
+from stackfix.resolve.against import page_words
 from stackfix.resolve.changes import option
 from stackfix.resolve.clash import Clash, exclusions
 from stackfix.resolve.needs import Candidate, Exclusion, FromRule, FromStack, FromUser, Need
@@ -92,7 +93,8 @@ def _exclusion_causes(clash: Clash) -> Iterator[Cause]:
     if versions:
         newest = f"the newest there is {versions[0]}"
         text = f"no version of {clash.name} on the {where} is {clash.needs[0].specifier}; {newest}"
-    yield Cause(kind="index", text=text, source=f"index page of {clash.name}")
+    build = None if path is None else clash.problem.build
+    yield Cause(kind="index", text=text, source=page_words(clash.problem.evidence, build, clash.name))
 
 
 def _told(clash: Clash, found: Iterable[Exclusion], project: str) -> Iterator[Cause]:

@@ -56,7 +56,7 @@ class Asker:
         self._lock = threading.Lock()
         self._number = 0
         self._reader: threading.Thread | None = None
-        self._ended = False
+        self._ended = self._finished = False
         self.problem: str | None = None     # why it kept nothing
 
     def ask(self, awaited: Awaited, url: str, headers: dict[str, str], page: tuple[str, str] | None,
@@ -99,11 +99,11 @@ class Asker:
             self._collect()
         else:
             self._reader.join(_PATIENCE)
-            if self._reader.is_alive():
-                import signal
+        if not self._finished:
+            import signal
 
-                with suppress(OSError):
-                    os.kill(self._pid, signal.SIGKILL)
+            with suppress(OSError):
+                os.kill(self._pid, signal.SIGKILL)
         _LEFT.append(self._pid)
 
     def _collect(self) -> None:
@@ -126,6 +126,7 @@ class Asker:
     def _told(self, number: int, what: str, *rest: Any) -> None:
         if what == "kept":
             self.problem, = rest
+            self._finished = True
             return
         with self._lock:
             awaited = self._awaited.pop(number, None)
@@ -180,15 +181,19 @@ def begin_asker(settings: IndexSettings, cache_dir: Path) -> Asker | None:
         ours.close()
         theirs.close()
         return None
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})       # until the other one ignores it
     try:
         pid = os.fork()
+        if not pid:
+            _be_the_other(ours, theirs, arena, settings, cache_dir)
     except OSError:
         ours.close()
-        theirs.close()
         return None
-    if not pid:
-        _be_the_other(ours, theirs, arena, settings, cache_dir)
-    theirs.close()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        theirs.close()
     return Asker(ours, arena, pid, settings.timeout)
 
 
@@ -213,6 +218,7 @@ def _be_the_other(ours: socket.socket, theirs: socket.socket, arena: Arena, sett
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)

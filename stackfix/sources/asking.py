@@ -55,6 +55,7 @@ class Asking:
         self._cache = Cache(cache_dir)
         self._transport = Transport(settings, LIMITS)
         self._sender = self._transport.own_sender()
+        self._sender.patient = True
         self._messages = Messages()
         self._over = False
         self._out = bytearray()     # messages that are not sent yet
@@ -177,7 +178,7 @@ class Asking:
         if begin is None and packed is None:
             return False
         digest = hashlib.sha256(body).hexdigest()
-        if begin is None:
+        if begin is None and len(body) >= LARGE:
             self._unread += len(body)
         self._say(number, "page", OK, headers, digest, len(body), (
             page.groups, entries.mark, entries.counts, len(content), begin, packed if begin is None else None))

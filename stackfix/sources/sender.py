@@ -48,6 +48,7 @@ class Sender:
         pool.on_free = self._freed
         self._others: dict[int, Callable[[], object]] = {}
         self._threaded = threaded
+        self.patient = False        # nobody goes on with what stops: it is waited for where it is known how much comes
         if threaded:
             threading.Thread(target=self._run, name="stackfix-ahead", daemon=True).start()
 
@@ -327,7 +328,8 @@ class Sender:
             ahead = turn.ahead
             ahead.late = now >= ahead.deadline
             silent = now - turn.since
-            if not ahead.late and silent <= (_STUCK if turn.total else self._timeout):
+            known = self.patient and turn.head is not None and turn.head.length is not None
+            if not ahead.late and silent <= (_STUCK if turn.total and not known else self._timeout):
                 continue
             if turn.connected:
                 if not ahead.late and silent > self._timeout:
