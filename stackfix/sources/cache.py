@@ -13,7 +13,6 @@ content holds a credential.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import threading
@@ -21,10 +20,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stackfix.quick import dataclass
 from stackfix.sources.address import base_of, without_credentials
 from stackfix.sources.wire import OverLimit, WireFault, gunzipped
+
+if TYPE_CHECKING:
+    import hashlib
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)     # others may write a shared folder: no link of theirs is written through
 _LISTED = ("metadata-v1", "pages-v1")       # kinds of which many are asked for: what comes later is not seen
@@ -177,7 +180,7 @@ class Cache:
             return None
         digest, _, rest = raw.partition(b"\n")
         line, _, content = rest.partition(b"\n")
-        if hashlib.sha256(rest).hexdigest().encode() == digest:
+        if sha256(rest).hexdigest().encode() == digest:
             import json
 
             try:
@@ -216,7 +219,7 @@ class Cache:
         line = json.dumps(about, sort_keys=True).encode() + b"\n"
         if _LOGIN.search(line):
             return
-        digest = hashlib.sha256(line)
+        digest = sha256(line)
         digest.update(content)
         path = self._path(kind, key)
         try:
@@ -246,6 +249,13 @@ class Cache:
             raise
 
 
+def sha256(content: bytes) -> hashlib._Hash:
+    """The hash, of which the library is imported with the first one: requests can be on their way by then."""
+    import hashlib
+
+    return hashlib.sha256(content)
+
+
 def is_ours(found: os.stat_result) -> bool:
     """Whether nobody else can have written a file, or what is in a folder, of which the system says this."""
     return not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
@@ -259,7 +269,7 @@ def holds_secret(content: bytes) -> bool:
 
 
 def _name(url: str) -> str:
-    return hashlib.sha256(without_credentials(url).encode()).hexdigest()
+    return sha256(without_credentials(url).encode()).hexdigest()
 
 
 def _unpacked(entry: Entry) -> bytes | None:
