@@ -22,7 +22,7 @@ from stackfix.sources.records import IndexSettings
 from stackfix.sources.sender import CAN_WAIT
 from stackfix.sources.settings import read_settings
 from stackfix.sources.transport import Transport
-from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, OverLimit, WireFault, gunzipped
+from stackfix.sources.wire import NOT_MODIFIED, NOT_THERE, OK, unpacked
 from stackfix.sources.workers import Task, Workers
 
 TYPE_CHECKING = False
@@ -160,17 +160,8 @@ def same(row: Row, transport: Transport, cache: Cache) -> Response | None:
         return None
     if answer.packed == row.packed:
         return answer
-    return answer if row.entry and unpacked(answer) == content_of(cache.page(row.url)) else None
-
-
-def unpacked(answer: Response) -> bytes | None:
-    """The body, which may have been packed in another way than before."""
-    if answer.headers.get("content-encoding", "").strip().lower() not in ("gzip", "x-gzip"):
-        return answer.body
-    try:
-        return b"".join(gunzipped(iter((answer.body,)), LIMITS.page))
-    except (WireFault, OverLimit):
-        return None
+    content = unpacked(answer.headers, answer.body, LIMITS.page) if row.entry else None
+    return answer if content is not None and content == content_of(cache.page(row.url)) else None
 
 
 def content_of(page: KeptPage | None) -> bytes:

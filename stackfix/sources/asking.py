@@ -22,7 +22,7 @@ from stackfix.sources.asking_wheels import metadata_beside, metadata_inside, par
 from stackfix.sources.cache import Cache, holds_secret
 from stackfix.sources.errors import BadPage
 from stackfix.sources.metadata import keep_metadata
-from stackfix.sources.page import parse_page
+from stackfix.sources.page import JSON_KINDS, parse_page
 from stackfix.sources.page_json import Found
 from stackfix.sources.page_text import HELD
 from stackfix.sources.records import CoreMetadata, IndexFile
@@ -44,7 +44,6 @@ _LARGEST = 16 * 1024 * 1024         # of an answer; the sender leaves those that
 _TURNS = 8                          # that connections have before a page: what is large comes in many parts
 _UNREAD = 32 * 1024 * 1024
 _TO_KEEP = 4 * 1024 * 1024          # bytes of pages that wait to be written
-_JSON = ("application/vnd.pypi.simple.v1+json", "application/json")
 
 
 class Asking:
@@ -161,7 +160,7 @@ class Asking:
         """Whether the page is as most are, and was told."""
         url, headers, body = answer.url, answer.headers, answer.body
         kind = headers.get("content-type", "")
-        if answer.status != OK or kind.partition(";")[0].strip().lower() not in _JSON:
+        if answer.status != OK or kind.partition(";")[0].strip().lower() not in JSON_KINDS:
             return False
         content = unpacked(headers, body, LIMITS.page)
         if content is None or not content.isascii():

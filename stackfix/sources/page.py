@@ -15,6 +15,7 @@ from stackfix.sources.page_json import Decoded, Entries, Entry, read_json
 from stackfix.sources.records import IndexFile
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
+JSON_KINDS = ("application/vnd.pypi.simple.v1+json", "application/json")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]*")
@@ -126,7 +127,7 @@ def parse_page(
     """The page of `project` (normalised) that came from `url`. Raises BadPage. `packed`: the content gzipped."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
-        if kind in ("application/vnd.pypi.simple.v1+json", "application/json"):
+        if kind in JSON_KINDS:
             entries = _json_entries(content, project, packed)
         elif kind in ("application/vnd.pypi.simple.v1+html", "text/html"):
             entries = _html_entries(content, url, project, index)
